@@ -1,0 +1,1 @@
+"""All I/O and the order of things: configuration, audio, transports, sessions, runs, commands."""

@@ -1,0 +1,1 @@
+"""Protocols: messages to typed events and back, with no socket, clock or log."""

@@ -1,0 +1,235 @@
+"""The seam between protocols and everything else: messages, steps, settings, the Codec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from voxmeter.endpoints.events import Encoding, Event
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+TurnEnd = Literal["silence", "commit", "request"]
+"""How a user turn is closed: continued silence (server VAD), an explicit commit, or one request."""
+LatencyKind = Literal["server-vad", "commit", "request", "duplex", "text", "live"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One whole text message."""
+
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """One whole binary message, or one piece of a streamed body (pieces split anywhere)."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One message on a topic."""
+
+    topic: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The peer's stream ended: a websocket closed, a response body was complete. Only received.
+
+    Attributes:
+        code: Websocket close code; None for a body that ended as it should.
+        reason: The peer's words.
+    """
+
+    code: int | None = None
+    reason: str = ""
+
+
+Message = Text | Binary | Published | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one input to a codec leads to: events for the driver, messages for the peer."""
+
+    events: Sequence[Event] = ()
+    messages: Sequence[Message] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One earlier turn of a conversation, carried as history.
+
+    Attributes:
+        role: Who spoke.
+        text: The words, where known.
+        pcm: 16-bit little-endian mono samples at the codec's input rate, where there is audio.
+    """
+
+    role: Literal["user", "assistant", "system"]
+    text: str = ""
+    pcm: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a session is to be, as far as its protocol can carry it.
+
+    Attributes:
+        model: The endpoint's own name of the model.
+        instructions: System prompt.
+        voice: The endpoint's own name of the voice.
+        temperature: Sampling temperature; None leaves the endpoint's default.
+        input_rate: Samples a second that we send; None is the protocol's default.
+        output_rate: Samples a second that we ask for; None is the protocol's default.
+        turn_end: How turns are closed; None is the protocol's default.
+        session_tag: Our name for this session, sent where the protocol has room for one.
+        options: Protocol options from bench.toml that belong to this kind alone.
+    """
+
+    model: str = ""
+    instructions: str = ""
+    voice: str = ""
+    temperature: float | None = None
+    input_rate: int | None = None
+    output_rate: int | None = None
+    turn_end: TurnEnd | None = None
+    session_tag: str = ""
+    options: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a driver must know of a protocol before it talks.
+
+    Attributes:
+        input_rate: Samples a second that `Codec.audio` takes.
+        input_encoding: What `Codec.audio` takes; the driver encodes Opus and G.711.
+        frame_ms: Length of one paced frame, ms.
+        turn_end: How the user's turn is closed.
+        full_duplex: Whether output flows all the time, so that replies must be found in it.
+        first_speaker: Who speaks first; an endpoint that greets is heard out before the question.
+        history: Whether `Codec.turn` works.
+        lead_in_ms: Silence that the protocol needs before the question, ms.
+        min_turn_ms: Shortest audio that a commit may close, ms; shorter clips get more lead-in.
+        reply_channel: `speech` unless replies are text alone.
+        subscriptions: Topics to subscribe to, for transports that have topics.
+    """
+
+    input_rate: int
+    input_encoding: Encoding = "pcm16"
+    frame_ms: int = 20
+    turn_end: TurnEnd = "silence"
+    full_duplex: bool = False
+    first_speaker: Literal["user", "endpoint"] = "user"
+    history: bool = False
+    lead_in_ms: int = 0
+    min_turn_ms: int = 0
+    reply_channel: Literal["speech", "text"] = "speech"
+    subscriptions: tuple[str, ...] = ()
+
+    @property
+    def latency_kind(self) -> LatencyKind:
+        """Which latencies this session may be compared with."""
+        if self.reply_channel == "text":
+            return "text"
+        if self.full_duplex:
+            return "duplex"
+        kinds: dict[TurnEnd, LatencyKind] = {
+            "silence": "server-vad",
+            "commit": "commit",
+            "request": "request",
+        }
+        return kinds[self.turn_end]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a session is opened.
+
+    Attributes:
+        url: With the protocol's own path and query.
+        headers: With credentials; never logged.
+        subprotocols: Websocket sub-protocols to offer.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    subprotocols: tuple[str, ...] = ()
+
+
+class Codec(Protocol):
+    """A state machine for one session of one protocol, made by a factory that takes `Settings`.
+
+    No method blocks, reads a clock or logs. Peer input raises `ProtocolError` or nothing. A method
+    that its protocol has no word for returns an empty `Step`.
+    """
+
+    @property
+    def traits(self) -> Traits:
+        """What the driver must know; fixed from construction on."""
+        ...
+
+    def address(self, url: str, api_key: str | None) -> Address:
+        """Return where to connect, given the user's URL and key."""
+        ...
+
+    def open(self) -> Step:
+        """Return what to send first. `Ready` comes now or from a later `receive`."""
+        ...
+
+    def turn(self, turn: Turn) -> Step:
+        """Add one earlier turn to the conversation, if `traits.history`."""
+        ...
+
+    def audio(self, data: bytes) -> Step:
+        """Send one frame, encoded as `traits.input_encoding` at `traits.input_rate`."""
+        ...
+
+    def text(self, text: str) -> Step:
+        """Send text beside the audio of this turn (a question asked in writing)."""
+        ...
+
+    def end_turn(self) -> Step:
+        """Close the user's turn and ask for a reply, where turns are closed explicitly."""
+        ...
+
+    def played(self, reply: str) -> Step:
+        """Say that the whole of a reply has been played to the listener."""
+        ...
+
+    def cancel(self, heard_ms: int) -> Step:
+        """Stop the present reply, of which `heard_ms` milliseconds were heard."""
+        ...
+
+    def close(self) -> Step:
+        """Return what to send before the connection is closed."""
+        ...
+
+    def receive(self, message: Message) -> Step:
+        """Return the events that one whole message stands for, and what to send back.
+
+        Raises:
+            ProtocolError: If the protocol does not allow this message, or not now.
+        """
+        ...
+
+
+def describe(message: Message, limit: int = 24) -> str:
+    """Return kind, length and first bytes of a message, fit for one line of a terminal."""
+    match message:
+        case Text(data):
+            shown = data[:limit].encode("unicode_escape").decode("ascii")
+            return f"text, {len(data)} characters, starting {shown!r}"
+        case Binary(data):
+            return f"{len(data)} bytes, starting {data[: limit // 2].hex(' ')}"
+        case Published(topic, payload):
+            shown = topic.encode("unicode_escape").decode("ascii")
+            return f"{len(payload)} bytes on {shown}"
+        case Ended(code, reason):
+            shown = reason.encode("unicode_escape").decode("ascii")
+            return f"end of stream, code {code}, {shown!r}"

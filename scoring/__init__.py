@@ -1,0 +1,1 @@
+"""Replies to numbers: speech bounds, marks, answers, transcription, statistics."""
