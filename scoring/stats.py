@@ -1,0 +1,257 @@
+"""Means, rates and percentiles with intervals; every figure goes with what it stands on.
+
+Three rules hold everywhere: repeated trials of an item are averaged first, whole clusters are
+resampled (items that share a source are not independent), and a limit that the data cannot give
+is None, never a number that looks like one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+LEAST_SAMPLES: Mapping[float, int] = {0.95: 20, 0.99: 100}
+"""A percentile is withheld below this many samples: p99 of 50 would be the slowest one."""
+
+_DRAWS_AT_ONCE = 1_000_000
+
+
+class Interval(NamedTuple):
+    """A value with the limits of its interval, all in the value's unit.
+
+    Attributes:
+        value: The estimate itself.
+        low: Lower limit; None where the data give none.
+        high: Upper limit; None where the data give none.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class ItemMeans(NamedTuple):
+    """One value for each item, with the cluster it belongs to.
+
+    Attributes:
+        values: Shape (items,), mean of the item's trials.
+        clusters: Shape (items,), cluster of each item, 0 to k - 1, none empty.
+    """
+
+    values: Floats
+    clusters: Indices
+
+
+def item_means(values: Floats, items: Indices, clusters: Indices) -> ItemMeans:
+    """Average repeated trials within each item, so that no item counts more than another.
+
+    Args:
+        values: Shape (n,), one number per trial, finite.
+        items: Shape (n,), any integer naming the trial's item.
+        clusters: Shape (n,), any integer naming the trial's cluster; the same for all trials of
+            one item.
+    """
+    _, first, item = np.unique(items, return_index=True, return_inverse=True)
+    means = np.bincount(item, weights=values) / np.bincount(item)
+    _, cluster = np.unique(clusters[first], return_inverse=True)
+    return ItemMeans(means, cluster.astype(np.int64))
+
+
+def bootstrap_mean(
+    values: Floats,
+    clusters: Indices,
+    *,
+    resamples: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """Mean of `values` with a percentile bootstrap interval, resampling whole clusters.
+
+    Items that share a source (one question read by four voices) are not independent; resampling
+    items would make the interval too narrow. The order of the rows makes no difference.
+
+    Args:
+        values: Shape (n,), one number per item, finite; n at least 1. Unit: the caller's.
+        clusters: Shape (n,), cluster of each item, 0 to k - 1, none empty.
+        resamples: Number of bootstrap samples.
+        level: Coverage aimed at.
+        seed: Seed of the draws; the same seed gives the same limits.
+
+    Returns:
+        The mean of the items; with one cluster there is nothing to resample and no interval.
+    """
+    mean = float(np.mean(values))
+    sums = np.bincount(clusters, weights=values).astype(np.float64)
+    sizes = np.bincount(clusters).astype(np.float64)
+    if len(sums) < 2:
+        return Interval(mean, None, None)
+    means = _resampled_means(sums, sizes, resamples, np.random.default_rng(seed))
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(mean, float(low), float(high))
+
+
+def _resampled_means(
+    sums: Floats, sizes: Floats, resamples: int, random: np.random.Generator
+) -> Floats:
+    """Means of `resamples` draws of as many clusters as there are, shape (resamples,).
+
+    Clusters with the same sum and size cannot be told apart, so drawing how often each *kind*
+    comes up (multinomial weights) has the same distribution as drawing clusters; for rates there
+    are only a few kinds. Where nearly all differ, drawing the clusters themselves is quicker.
+    """
+    kinds, counts = np.unique(np.stack([sums, sizes], axis=1), axis=0, return_counts=True)
+    k = len(sums)
+    if len(kinds) * 8 <= k:
+        weights = random.multinomial(k, counts / k, size=resamples)
+        drawn = weights @ kinds
+        return np.asarray(drawn[:, 0] / drawn[:, 1], dtype=np.float64)
+    kinds = np.repeat(kinds, counts, axis=0)  # sorted, so that row order makes no difference
+    rows = max(1, _DRAWS_AT_ONCE // k)
+    means = np.empty(resamples)
+    for start in range(0, resamples, rows):
+        number = min(rows, resamples - start)
+        chosen = random.integers(0, k, size=(number, k), dtype=np.int32)
+        part = kinds[:, 0][chosen].sum(axis=1) / kinds[:, 1][chosen].sum(axis=1)
+        means[start : start + number] = part
+    return means
+
+
+def wilson(successes: float, n: int, *, level: float = 0.95) -> Interval:
+    """A rate with Wilson's score interval, which stays inside 0 to 1 and never has width 0.
+
+    Args:
+        successes: How many of the n; a fraction is allowed.
+        n: Number of independent yes-or-no outcomes, at least 1.
+        level: Coverage aimed at.
+    """
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    rate = successes / n
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    return Interval(rate, max(0.0, min(rate, centre - half)), min(1.0, max(rate, centre + half)))
+
+
+def mean_interval(
+    values: Floats,
+    items: Indices,
+    clusters: Indices,
+    *,
+    rate: bool = False,
+    resamples: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Interval | None:
+    """Mean over items of their trial means, with the interval that suits it.
+
+    A rate gets Wilson's interval when every cluster has one item and every item is plainly right
+    or wrong; and also when all outcomes are the same, with the number of clusters as n, because a
+    bootstrap of equal values would claim certainty. Everything else: `bootstrap_mean`.
+
+    Args:
+        values: Shape (n,), one number per trial, finite.
+        items: Shape (n,), integers naming items.
+        clusters: Shape (n,), integers naming clusters.
+        rate: Whether the values are shares of 1.
+        resamples: Number of bootstrap samples.
+        level: Coverage aimed at.
+        seed: Seed of the bootstrap.
+
+    Returns:
+        None when there are no values; without limits when there is only one cluster.
+    """
+    if not len(values):
+        return None
+    means = item_means(values, items, clusters)
+    k = int(means.clusters.max()) + 1
+    if rate and k > 1:
+        extreme = bool(np.all(means.values == 0.0) or np.all(means.values == 1.0))
+        plain = bool(np.all((means.values == 0.0) | (means.values == 1.0)))
+        if extreme or (plain and k == len(means.values)):
+            return wilson(float(means.values.mean()) * k, k, level=level)
+    return bootstrap_mean(means.values, means.clusters, resamples=resamples, level=level, seed=seed)
+
+
+def percentile(
+    samples: Floats,
+    fraction: float,
+    clusters: Indices | None = None,
+    *,
+    level: float = 0.95,
+) -> Interval | None:
+    """One percentile of the trials, with an order-statistic interval.
+
+    The value interpolates linearly between neighbouring order statistics (so the median of an
+    even number of samples is the mean of the middle two). The limits are samples: the order
+    statistics whose ranks hold the true percentile with at least `level` by the binomial
+    distribution, without any assumption on the shape. Where several samples share a cluster, the
+    ranks move apart by the square root of the design effect.
+
+    Args:
+        samples: Shape (n,), one number per trial, finite.
+        fraction: The percentile as a fraction: 0.5, 0.9, 0.95, 0.99.
+        clusters: Shape (n,), integers naming the cluster of each sample; None: all their own.
+        level: Coverage aimed at.
+
+    Returns:
+        None when it is withheld (no sample, or fewer than `LEAST_SAMPLES`); a limit that no order
+        statistic reaches is None.
+    """
+    n = len(samples)
+    if n < LEAST_SAMPLES.get(fraction, 1):
+        return None
+    ordered = np.sort(samples)
+    value = float(np.quantile(ordered, fraction))
+    low_rank, high_rank = _ranks(n, fraction, level)
+    stretch = math.sqrt(_design_effect(samples <= value, clusters))
+    if stretch > 1:
+        low_rank = math.floor(n * fraction - (n * fraction - low_rank) * stretch)
+        high_rank = math.ceil(n * fraction + (high_rank - n * fraction) * stretch)
+    low = float(ordered[low_rank - 1]) if low_rank >= 1 else None
+    high = float(ordered[high_rank - 1]) if high_rank <= n else None
+    return Interval(value, low, high)
+
+
+def _ranks(n: int, fraction: float, level: float) -> tuple[int, int]:
+    """Ranks (from 1) of the limits; 0 and n + 1 stand for 'no order statistic'."""
+    from scipy.special import bdtr
+
+    below = bdtr(np.arange(n + 1, dtype=np.float64), n, fraction)  # P(at most k samples below)
+    tail = (1 - level) / 2
+    low = int(np.searchsorted(below, tail, side="right"))
+    high = int(np.searchsorted(below, 1 - tail, side="left")) + 1
+    return low, high
+
+
+def _design_effect(inside: NDArray[np.bool_], clusters: Indices | None) -> float:
+    """How many times wider the variance of a share is than with independent samples; at least 1."""
+    if clusters is None:
+        return 1.0
+    n = len(inside)
+    share = float(np.mean(inside))
+    _, cluster = np.unique(clusters, return_inverse=True)
+    k = int(cluster.max()) + 1
+    if k in (1, n) or share in (0.0, 1.0):
+        return 1.0 if k == n else n / k
+    residuals = np.bincount(cluster, weights=inside - share)
+    clustered = float(np.sum(residuals**2)) * k / (k - 1)
+    return max(1.0, clustered / (n * share * (1 - share)))
+
+
+def half_up(value: float | str, digits: int) -> str:
+    """Round a decimal half up, as published tables do: 0.125 to two digits is 0.13.
+
+    Args:
+        value: The number; a float is taken by its shortest decimal form.
+        digits: Digits behind the point.
+    """
+    from decimal import ROUND_HALF_UP, Decimal
+
+    return str(Decimal(str(value)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
