@@ -1,0 +1,384 @@
+"""Audio as samples: read any common file, resample, convert to the wire's form, write FLAC.
+
+Everything inside the program is mono float32 in [-1, 1] with its rate beside it. Nothing is
+converted silently: what had to be changed while reading stands in `Pcm.warnings`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxmeter.client import wav
+from voxmeter.endpoints.errors import ClipError, UserError
+
+if TYPE_CHECKING:
+    import soundfile
+
+Samples = NDArray[np.float32]
+"""Shape (n,): mono, in [-1, 1]."""
+
+LIMIT_BYTES = 256 * 1024 * 1024
+"""Largest audio file that is opened."""
+
+LIMIT_S = 900.0
+"""Longest clip that is decoded; a small file may claim or unpack to days."""
+
+LIMIT_SAMPLES = 64_000 * 900
+"""Most samples that are decoded, whatever the rate."""
+
+_RATES = (4_000, 384_000)
+_BLOCK = 4096  # frames decoded at a time: what came before a damaged place is kept
+_LIMIT_CHANNELS = 64
+_UNSCALED = 16.0  # a float file this far over full scale holds integers, not loud audio
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pcm:
+    """Mono audio.
+
+    Attributes:
+        samples: Shape (n,), float32 in [-1, 1], finite.
+        rate: Samples a second.
+        warnings: What was changed or doubtful while reading, one sentence each.
+    """
+
+    samples: Samples
+    rate: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ms(self) -> float:
+        """Length in milliseconds."""
+        return 1000 * len(self.samples) / self.rate
+
+
+def read(path: Path | str, *, limit_s: float = LIMIT_S) -> Pcm:
+    """Return the audio of a file as mono.
+
+    Args:
+        path: WAV, FLAC, Ogg (Vorbis, Opus), MP3, or whatever else libsndfile reads.
+        limit_s: Longest audio that is accepted, in seconds.
+
+    Returns:
+        Every channel mixed to one by their mean, at the file's own rate, with warnings for
+        whatever did not fit: channels mixed, a header that does not match the data, clipping.
+
+    Raises:
+        ClipError: If the file is missing, unreadable, empty, not audio, too long, or holds
+            samples that are not finite. One line, without a line end.
+    """
+    place = str(path)
+    try:
+        with Path(path).open("rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ClipError(place, "not a regular file")
+            if status.st_size > LIMIT_BYTES:
+                raise ClipError(
+                    place,
+                    f"{status.st_size / 2**20:.0f} MiB; audio files over "
+                    f"{LIMIT_BYTES // 2**20} MiB are not opened",
+                )
+            data = file.read(LIMIT_BYTES + 1)
+    except FileNotFoundError:
+        raise ClipError(place, "no such file") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ClipError(place, f"cannot be read ({reason})") from None
+    return decode(data, place, limit_s=limit_s)
+
+
+def decode(data: bytes, place: str, *, limit_s: float = LIMIT_S) -> Pcm:
+    """Return the audio of a whole file that is already in memory; as `read`.
+
+    Args:
+        data: The file's bytes.
+        place: What to call it in errors.
+        limit_s: Longest audio that is accepted, in seconds.
+
+    Raises:
+        ClipError: As `read`.
+    """
+    if not data:
+        raise ClipError(place, "empty file (0 bytes)")
+    warnings: list[str] = []
+    if wav.is_wav(data):
+        try:
+            mended = wav.mend(data)
+        except wav.WavError as error:
+            raise ClipError(place, str(error)) from None
+        data = mended.data
+        warnings += mended.warnings
+    samples, rate = _decoded(data, place, limit_s, warnings)
+    return Pcm(_checked(samples, rate, place, warnings), rate, tuple(warnings))
+
+
+def _decoded(data: bytes, place: str, limit_s: float, warnings: list[str]) -> tuple[Samples, int]:
+    """Decode block by block, mixing each down at once, so that memory stays bounded."""
+    import soundfile
+
+    try:
+        file = soundfile.SoundFile(io.BytesIO(data))
+    except (soundfile.SoundFileError, TypeError, ValueError) as error:
+        raise ClipError(place, _not_audio(data, error)) from None
+    with file:
+        rate = int(file.samplerate)
+        channels = int(file.channels)
+        if not _RATES[0] <= rate <= _RATES[1]:
+            raise ClipError(place, f"a rate of {rate} Hz; audio has {_RATES[0]} to {_RATES[1]}")
+        if not 1 <= channels <= _LIMIT_CHANNELS:
+            raise ClipError(place, f"{channels} channels; at most {_LIMIT_CHANNELS} are read")
+        limit = min(int(limit_s * rate), LIMIT_SAMPLES)
+        blocks: list[Samples] = []
+        count = 0
+        for block in _blocks(file, warnings):
+            count += len(block)
+            if count > limit:
+                raise ClipError(
+                    place, f"longer than {limit / rate:.0f} s; cut it into shorter clips"
+                )
+            blocks.append(block)
+        if not count:
+            raise ClipError(place, "holds no samples")
+        if channels > 1:
+            warnings.append(f"{channels} channels mixed down to one")
+        promised = int(file.frames)
+        if abs(promised - count) > max(_BLOCK, rate // 10) and promised < 2**62:
+            warnings.append(
+                f"the header says {promised / rate:.2f} s, {count / rate:.2f} s are there; "
+                "those were used"
+            )
+    return np.concatenate(blocks), rate
+
+
+def _blocks(file: soundfile.SoundFile, warnings: list[str]) -> Iterator[Samples]:
+    """Yield mono blocks until the file ends or cannot be decoded any further."""
+    import soundfile
+
+    while True:
+        try:
+            block = file.read(_BLOCK, dtype="float32", always_2d=True)
+        except soundfile.SoundFileError as error:
+            warnings.append(f"damaged or cut off; what decodes was used ({_reason(error)})")
+            return
+        if not len(block):
+            return
+        with np.errstate(over="ignore", invalid="ignore"):  # found and named by _checked
+            yield np.ascontiguousarray(block.mean(axis=1, dtype=np.float32))
+
+
+def _checked(samples: Samples, rate: int, place: str, warnings: list[str]) -> Samples:
+    """Return the samples within [-1, 1]; refuse what is not finite or not scaled."""
+    finite = np.isfinite(samples)
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
+        raise ClipError(
+            place,
+            f"{len(bad)} of {len(samples)} samples are not finite (NaN or infinite), "
+            f"the first at {bad[0] / rate:.3f} s",
+        )
+    peak = float(np.abs(samples).max())
+    if peak > _UNSCALED:
+        raise ClipError(place, f"float samples reach {peak:.6g}; scale them to -1..1")
+    if peak > 1.0:
+        over = int((np.abs(samples) > 1.0).sum())
+        if peak > 1.1:  # lossy decoders overshoot a little as a matter of course
+            warnings.append(f"{over} samples over full scale (peak {peak:.2f}) were clipped")
+        np.clip(samples, -1.0, 1.0, out=samples)
+    return samples
+
+
+def _not_audio(data: bytes, error: Exception) -> str:
+    kinds = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3\x03": "MP3", b"ID3\x04": "MP3"}
+    kind = kinds.get(data[:4])
+    if kind:
+        return f"a damaged or cut-off {kind} file ({_reason(error)})"
+    start = data[:16]
+    shown = repr(start.decode("ascii")) if start.isascii() else start[:8].hex(" ")
+    return f"not an audio file that can be read (it starts with {shown})"
+
+
+def _reason(error: Exception) -> str:
+    text = getattr(error, "error_string", "") or str(error)
+    return " ".join(text.split()).rstrip(".") or "the decoder gives no reason"
+
+
+def resample(pcm: Pcm, rate: int) -> Pcm:
+    """Return the audio at another rate, by soxr's high quality, in one piece.
+
+    Args:
+        pcm: The audio.
+        rate: The rate wanted, in samples a second.
+
+    Returns:
+        `resampled_length(n, old, new)` samples; the same object when the rate is the same.
+    """
+    if rate == pcm.rate:
+        return pcm
+    import soxr
+
+    wanted = resampled_length(len(pcm.samples), pcm.rate, rate)
+    out = np.asarray(soxr.resample(pcm.samples, pcm.rate, rate, quality="HQ"), dtype=np.float32)
+    return Pcm(np.clip(_fitted(out, wanted), -1.0, 1.0), rate, pcm.warnings)
+
+
+def resampled_length(count: int, old: int, new: int) -> int:
+    """Return how many samples `count` samples at rate `old` become at rate `new`, half up."""
+    return (2 * count * new + old) // (2 * old)
+
+
+def _fitted(samples: Samples, wanted: int) -> Samples:
+    if len(samples) >= wanted:
+        return samples[:wanted]
+    return np.concatenate([samples, np.zeros(wanted - len(samples), dtype=np.float32)])
+
+
+class StreamResampler:
+    """One resampler for one stream; pieces go in as they come, and it is flushed only at the end.
+
+    A gap between two pieces is no end: what the filter holds stays inside until more comes.
+    """
+
+    def __init__(self, old: int, new: int) -> None:
+        import soxr
+
+        self._old = old
+        self._new = new
+        self._stream = (
+            soxr.ResampleStream(old, new, 1, dtype="float32", quality="HQ") if old != new else None
+        )
+        self._taken = 0
+        self._given = 0
+        self._ended = False
+
+    def push(self, samples: Samples) -> Samples:
+        """Return what is ready after these samples, shape (k,); often shorter, may be empty.
+
+        Args:
+            samples: Shape (n,), float32, the next piece at the old rate.
+
+        Raises:
+            ValueError: If the stream has been finished.
+        """
+        return self._step(samples, last=False)
+
+    def finish(self) -> Samples:
+        """Return the rest, shape (k,); the total is `resampled_length` of all that went in.
+
+        Raises:
+            ValueError: If the stream has been finished before.
+        """
+        rest = self._step(np.zeros(0, dtype=np.float32), last=True)
+        self._ended = True
+        wanted = resampled_length(self._taken, self._old, self._new)
+        return _fitted(rest, max(0, wanted - (self._given - len(rest))))
+
+    def _step(self, samples: Samples, *, last: bool) -> Samples:
+        if self._ended:
+            raise ValueError("the stream has been finished")
+        piece = np.ascontiguousarray(samples, dtype=np.float32)
+        self._taken += len(piece)
+        if self._stream is None:
+            out = piece
+        else:
+            out = np.asarray(self._stream.resample_chunk(piece, last=last), dtype=np.float32)
+        self._given += len(out)
+        return out
+
+
+def to_pcm16(samples: NDArray[np.floating]) -> bytes:
+    """Return 16-bit little-endian samples, rounded to nearest and clipped, never wrapped.
+
+    Args:
+        samples: Shape (n,) or (n, channels), float in [-1, 1]; 1.0 becomes 32767.
+
+    Raises:
+        ValueError: If a sample is not finite.
+    """
+    if not np.isfinite(samples).all():
+        raise ValueError("samples that are not finite cannot be sent")
+    scaled = np.rint(np.asarray(samples, dtype=np.float64) * 32768.0)
+    return np.clip(scaled, -32768, 32767).astype("<i2").tobytes()
+
+
+def from_pcm16(data: bytes | bytearray | memoryview) -> Samples:
+    """Return the samples, shape (n,), of 16-bit little-endian mono audio; undoes `to_pcm16`.
+
+    Raises:
+        ValueError: If there is half a sample at the end (a stream's spare byte belongs to the
+            next piece).
+    """
+    if len(data) % 2:
+        raise ValueError(f"{len(data)} bytes are not whole 16-bit samples")
+    return np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
+
+
+def sha256(pcm: Pcm) -> str:
+    """Return the hash of the decoded audio: the rate in ASCII, a line end, 16-bit samples.
+
+    The same sound in another container has the same hash; ids and tags do not count.
+    """
+    digest = hashlib.sha256(f"{pcm.rate}\n".encode())
+    digest.update(to_pcm16(pcm.samples))
+    return digest.hexdigest()
+
+
+def write_flac(path: Path, samples: Samples, rate: int) -> None:
+    """Write 16-bit FLAC, whole or not at all: a temporary file beside it, then a rename.
+
+    Args:
+        path: The file; its folder exists.
+        samples: Shape (n,), or (n, 2) for two channels; float in [-1, 1].
+        rate: Samples a second.
+
+    Raises:
+        UserError: If the disk is full or the folder cannot be written to.
+        ValueError: If a sample is not finite.
+    """
+    import soundfile
+
+    shape = (-1,) if samples.ndim == 1 else (-1, samples.shape[1])
+    whole = np.frombuffer(to_pcm16(samples), dtype="<i2").reshape(shape)
+    buffer = io.BytesIO()
+    soundfile.write(buffer, whole, rate, format="FLAC", subtype="PCM_16")
+    write_whole(path, buffer.getbuffer())
+
+
+def write_whole(path: Path, data: bytes | memoryview) -> None:
+    """Write a file whole or not at all: a temporary file beside it, then a rename.
+
+    Raises:
+        UserError: If the disk is full or the folder cannot be written to.
+    """
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+        if error.errno in _DISK_FULL:
+            raise UserError(
+                str(path), "the disk is full", "free some space, then resume the run"
+            ) from None
+        raise UserError(
+            str(path), f"cannot be written ({error.strerror})", "check the folder and its rights"
+        ) from None
