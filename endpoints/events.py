@@ -21,11 +21,14 @@ class Ready:
 
     Attributes:
         input_rate: The rate (samples a second) that the peer says it wants, when it says so.
+        input_encoding: The encoding that the peer says it wants, when it says so. Both go before
+            the codec's traits, which are only what was known before the peer spoke.
         note: What the peer said of the session, for the log.
     """
 
     input_rate: int | None = None
     note: str = ""
+    input_encoding: Encoding | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,18 @@ from voxmeter.endpoints.events import Encoding, FaultKind
 
 @dataclass(frozen=True, slots=True)
 class SessionSet:
-    """The client set up or changed its session; what it left out is None."""
+    """The client set up or changed its session; what it left out is None.
+
+    Attributes:
+        instructions: System prompt; empty text clears it.
+        voice: The client's word for the voice.
+        temperature: Sampling temperature.
+        turn_end: How turns are closed from now on.
+        silence_ms: Quiet that ends a turn, ms.
+        tag: The client's own name for this session.
+        auto_reply: Whether the end of a turn found by voice activity asks for a reply.
+        interruptible: Whether speech during a reply stops the reply.
+    """
 
     instructions: str | None = None
     voice: str | None = None
@@ -24,6 +35,8 @@ class SessionSet:
     turn_end: TurnEnd | None = None
     silence_ms: int | None = None
     tag: str | None = None
+    auto_reply: bool | None = None
+    interruptible: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +79,22 @@ class ReplyTruncated:
 
 @dataclass(frozen=True, slots=True)
 class HistoryAdded:
-    """One earlier turn; `pcm` is decoded only as far as `encoding` says."""
+    """One turn put into the conversation whole; its audio, if any, is still encoded.
+
+    A question may come this way too: a user's turn, then `ReplyRequested`.
+    """
 
     role: Literal["user", "assistant", "system"]
     text: str = ""
     audio: UserAudio | None = None
+    item: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRemoved:
+    """The client took a turn out of the conversation again, by the name `HistoryAdded` had."""
+
+    item: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +111,7 @@ ClientEvent = (
     | ReplyCancelled
     | ReplyTruncated
     | HistoryAdded
+    | HistoryRemoved
     | ClientLeft
 )
 

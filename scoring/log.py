@@ -23,7 +23,7 @@ Every other row has `t_ns`, `dir` ("out" or "in"), `kind` and `bytes` (size of t
     out  commit         due_ns (the message that closes the turn)
     out  request        (the start of a request that carries the whole clip)
     out  message        name (everything else we sent)
-    in   ready          input_rate, note
+    in   ready          input_rate, input_encoding, note
     in   reply_audio    samples (decoded, at output_rate; filled in when the attempt is finished),
                         encoding, rate, reply
     in   reply_text     text, reply
