@@ -6,26 +6,20 @@ converted silently: what had to be changed while reading stands in `Pcm.warnings
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import io
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from voxmeter.client import wav
-from voxmeter.endpoints.errors import ClipError, UserError
-
-if TYPE_CHECKING:
-    import soundfile
+from voxmeter.client.decoding import mono
+from voxmeter.client.jsonlines import disk
+from voxmeter.endpoints.errors import ClipError
 
 Samples = NDArray[np.float32]
 """Shape (n,): mono, in [-1, 1]."""
@@ -35,15 +29,6 @@ LIMIT_BYTES = 256 * 1024 * 1024
 
 LIMIT_S = 900.0
 """Longest clip that is decoded; a small file may claim or unpack to days."""
-
-LIMIT_SAMPLES = 64_000 * 900
-"""Most samples that are decoded, whatever the rate."""
-
-_RATES = (4_000, 384_000)
-_BLOCK = 4096  # frames decoded at a time: what came before a damaged place is kept
-_LIMIT_CHANNELS = 64
-_UNSCALED = 16.0  # a float file this far over full scale holds integers, not loud audio
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -113,108 +98,9 @@ def decode(data: bytes, place: str, *, limit_s: float = LIMIT_S) -> Pcm:
     Raises:
         ClipError: As `read`.
     """
-    if not data:
-        raise ClipError(place, "empty file (0 bytes)")
     warnings: list[str] = []
-    if wav.is_wav(data):
-        try:
-            mended = wav.mend(data)
-        except wav.WavError as error:
-            raise ClipError(place, str(error)) from None
-        data = mended.data
-        warnings += mended.warnings
-    samples, rate = _decoded(data, place, limit_s, warnings)
-    return Pcm(_checked(samples, rate, place, warnings), rate, tuple(warnings))
-
-
-def _decoded(data: bytes, place: str, limit_s: float, warnings: list[str]) -> tuple[Samples, int]:
-    """Decode block by block, mixing each down at once, so that memory stays bounded."""
-    import soundfile
-
-    try:
-        file = soundfile.SoundFile(io.BytesIO(data))
-    except (soundfile.SoundFileError, TypeError, ValueError) as error:
-        raise ClipError(place, _not_audio(data, error)) from None
-    with file:
-        rate = int(file.samplerate)
-        channels = int(file.channels)
-        if not _RATES[0] <= rate <= _RATES[1]:
-            raise ClipError(place, f"a rate of {rate} Hz; audio has {_RATES[0]} to {_RATES[1]}")
-        if not 1 <= channels <= _LIMIT_CHANNELS:
-            raise ClipError(place, f"{channels} channels; at most {_LIMIT_CHANNELS} are read")
-        limit = min(int(limit_s * rate), LIMIT_SAMPLES)
-        blocks: list[Samples] = []
-        count = 0
-        for block in _blocks(file, warnings):
-            count += len(block)
-            if count > limit:
-                raise ClipError(
-                    place, f"longer than {limit / rate:.0f} s; cut it into shorter clips"
-                )
-            blocks.append(block)
-        if not count:
-            raise ClipError(place, "holds no samples")
-        if channels > 1:
-            warnings.append(f"{channels} channels mixed down to one")
-        promised = int(file.frames)
-        if abs(promised - count) > max(_BLOCK, rate // 10) and promised < 2**62:
-            warnings.append(
-                f"the header says {promised / rate:.2f} s, {count / rate:.2f} s are there; "
-                "those were used"
-            )
-    return np.concatenate(blocks), rate
-
-
-def _blocks(file: soundfile.SoundFile, warnings: list[str]) -> Iterator[Samples]:
-    """Yield mono blocks until the file ends or cannot be decoded any further."""
-    import soundfile
-
-    while True:
-        try:
-            block = file.read(_BLOCK, dtype="float32", always_2d=True)
-        except soundfile.SoundFileError as error:
-            warnings.append(f"damaged or cut off; what decodes was used ({_reason(error)})")
-            return
-        if not len(block):
-            return
-        with np.errstate(over="ignore", invalid="ignore"):  # found and named by _checked
-            yield np.ascontiguousarray(block.mean(axis=1, dtype=np.float32))
-
-
-def _checked(samples: Samples, rate: int, place: str, warnings: list[str]) -> Samples:
-    """Return the samples within [-1, 1]; refuse what is not finite or not scaled."""
-    finite = np.isfinite(samples)
-    if not finite.all():
-        bad = np.flatnonzero(~finite)
-        raise ClipError(
-            place,
-            f"{len(bad)} of {len(samples)} samples are not finite (NaN or infinite), "
-            f"the first at {bad[0] / rate:.3f} s",
-        )
-    peak = float(np.abs(samples).max())
-    if peak > _UNSCALED:
-        raise ClipError(place, f"float samples reach {peak:.6g}; scale them to -1..1")
-    if peak > 1.0:
-        over = int((np.abs(samples) > 1.0).sum())
-        if peak > 1.1:  # lossy decoders overshoot a little as a matter of course
-            warnings.append(f"{over} samples over full scale (peak {peak:.2f}) were clipped")
-        np.clip(samples, -1.0, 1.0, out=samples)
-    return samples
-
-
-def _not_audio(data: bytes, error: Exception) -> str:
-    kinds = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3\x03": "MP3", b"ID3\x04": "MP3"}
-    kind = kinds.get(data[:4])
-    if kind:
-        return f"a damaged or cut-off {kind} file ({_reason(error)})"
-    start = data[:16]
-    shown = repr(start.decode("ascii")) if start.isascii() else start[:8].hex(" ")
-    return f"not an audio file that can be read (it starts with {shown})"
-
-
-def _reason(error: Exception) -> str:
-    text = getattr(error, "error_string", "") or str(error)
-    return " ".join(text.split()).rstrip(".") or "the decoder gives no reason"
+    samples, rate = mono(data, place, limit_s, warnings)
+    return Pcm(samples, rate, tuple(warnings))
 
 
 def resample(pcm: Pcm, rate: int) -> Pcm:
@@ -364,21 +250,13 @@ def write_whole(path: Path, data: bytes | memoryview) -> None:
     Raises:
         UserError: If the disk is full or the folder cannot be written to.
     """
-    temporary: str | None = None
-    try:
+    with disk(path):
         handle, temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
-        if error.errno in _DISK_FULL:
-            raise UserError(
-                str(path), "the disk is full", "free some space, then resume the run"
-            ) from None
-        raise UserError(
-            str(path), f"cannot be written ({error.strerror})", "check the folder and its rights"
-        ) from None
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
