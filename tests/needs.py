@@ -1,0 +1,34 @@
+"""What a test needs from the system: skip with the cure, or fail where everything must be there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+_ASTERISK = "/usr/share/asterisk/sounds/en_US_f_Allison"
+
+PACKAGES = {
+    "espeak-ng": ("espeak-ng", "espeak-ng"),
+    "asterisk-core-sounds-en-wav": ("asterisk-core-sounds-en-wav", _ASTERISK),
+    "alsa-utils": ("alsa-utils", "/usr/share/sounds/alsa/Front_Center.wav"),
+}
+"""Name -> Debian package, and the program or path that it brings."""
+
+
+def needs(name: str) -> Path:
+    """Return the path of a program or folder that a system package brings.
+
+    Without it the test is skipped, with the command that installs it; under `CI=true`, where
+    `.ci/run` has installed everything, it fails instead.
+    """
+    package, proof = PACKAGES[name]
+    found = proof if proof.startswith("/") else shutil.which(proof)
+    if found is not None and Path(found).exists():
+        return Path(found)
+    reason = f"needs {name}: apt-get install -y {package}"
+    if os.environ.get("CI", "").lower() == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
