@@ -1,0 +1,126 @@
+"""What each figure of a report means: its unit, which way is better, and one sentence.
+
+`docs/metrics.md` says more about each; these are the words that stand beside the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One metric.
+
+    Attributes:
+        unit: `fraction`, `ms`, `words`, … as it stands in `summary.json`.
+        better: Which way is better; None where neither is.
+        text: What it measures, in one sentence.
+        kind: `rate` for a share of 1, `mean` for a mean over items, `latency` for figures that
+            also have percentiles.
+    """
+
+    unit: str
+    better: Better | None
+    text: str
+    kind: Literal["rate", "mean", "latency"]
+
+
+def _rate(better: Better | None, text: str) -> Definition:
+    return Definition("fraction", better, text, "rate")
+
+
+def _ms(better: Better | None, text: str) -> Definition:
+    return Definition("ms", better, text, "latency")
+
+
+ANSWERS: Mapping[str, Definition] = {
+    "accuracy": _rate(
+        "higher",
+        "Share of closed questions answered right, by the answer in the transcript of what was "
+        "spoken (for text-only replies: in the text); failures of the endpoint and replies "
+        "without a clear answer count as wrong.",
+    ),
+    "accuracy_parsed": _rate("higher", "Share right among the replies that gave a clear answer."),
+    "parse_rate": _rate("higher", "Share of all counted trials whose reply gave a clear answer."),
+    "accuracy_chance_imputed": _rate(
+        "higher",
+        "Accuracy when each trial without a clear answer counts as much as guessing would earn "
+        "on average: 1/k of k options, 1/2 for yes-no and true-false, else 0. Nothing is drawn.",
+    ),
+    "accuracy_strict": _rate(
+        "higher", "Share of trials whose whole transcript is the reference answer, nothing else."
+    ),
+    "text_accuracy": _rate(
+        "higher", "Accuracy of the model's own text channel, among trials that sent text."
+    ),
+    "speech_text_disagreement": _rate(
+        "lower",
+        "Share of trials whose spoken answer differs from the answer in the model's own text: "
+        "lost in speech, or in recognition.",
+    ),
+    "reply_rate": _rate("higher", "Share of counted trials with a reply (status ok or truncated)."),
+}
+"""Figures on answers; the ones that a trial can have lie in `scores.jsonl` under these names."""
+
+SPEECH: Mapping[str, Definition] = {
+    "speech_text_wer": Definition(
+        "fraction",
+        "lower",
+        "Word errors of the transcript against the model's own text, per word of that text.",
+        "mean",
+    ),
+    "reply_words": Definition("words", None, "Words in the reply.", "mean"),
+    "reply_characters": Definition("characters", None, "Letters and digits in the reply.", "mean"),
+    "words_per_second": Definition(
+        "words/s", None, "Words of the transcript per second of audible reply.", "mean"
+    ),
+    "repetition": _rate("lower", "Share of replies that say one phrase again and again."),
+}
+"""Figures on the reply itself, without any reference answer."""
+
+LATENCY: Mapping[str, Definition] = {
+    "first_packet_ms": _ms(
+        "lower", "From the user's end of speech (t0) to the arrival of the first reply audio."
+    ),
+    "first_audible_ms": _ms(
+        "lower",
+        "From t0 to the first audible sample that a listener hears; negative when the reply "
+        "began before the user had ended.",
+    ),
+    "leading_silence_ms": _ms("lower", "Silence at the start of the reply, before it is audible."),
+    "first_text_ms": _ms("lower", "From t0 to the first text of the reply."),
+    "stream_first_audible_ms": _ms(
+        "lower", "First audible sample of the answer in stream time (full duplex)."
+    ),
+    "endpointing_ms": _ms("lower", "From t0 until the server said that the user had stopped."),
+    "reply_ms": _ms(None, "Audible length of the reply."),
+    "reply_end_ms": _ms("lower", "From t0 to the end of the reply as a listener hears it."),
+    "stall_ms": _ms("lower", "Time that a listener waited inside the reply for late audio."),
+    "stalls": Definition("count", "lower", "Number of such waits inside one reply.", "latency"),
+    "delivery_rate": Definition(
+        "ratio", "higher", "Seconds of reply audio delivered per second of wall time.", "latency"
+    ),
+    "yield_ms": _ms("lower", "From the interruption to the end of the interrupted reply."),
+    "overlap_ms": _ms("lower", "Time for which both sides were audible."),
+}
+"""Figures on time; each goes with percentiles, n and the number of trials that have none."""
+
+ALL: Mapping[str, Definition] = {**ANSWERS, **SPEECH, **LATENCY}
+
+
+def definition(metric: str) -> Definition | None:
+    """Return what `metric` means, also for `judge_score:<judge>` and its kin; None if unknown."""
+    found = ALL.get(metric)
+    if found is None and metric.partition(":")[0] in ("judge_score", "position_gap"):
+        head = metric.partition(":")[0]
+        text = {
+            "judge_score": "Mean rating of the judge over both orders of reference and response.",
+            "position_gap": "Difference between the judge's ratings in the two orders.",
+        }[head]
+        return Definition("score", "higher" if head == "judge_score" else "lower", text, "mean")
+    return found
