@@ -1,0 +1,72 @@
+"""Names of suite kinds and where each is loaded from; nothing is imported until it is named."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import cast
+
+from voxmeter.endpoints.errors import UserError
+from voxmeter.suites.suite import Factory, Suite, check_unique
+
+GROUP = "voxmeter.suites"
+"""Entry-point group of other packages' suites: kind -> factory."""
+
+BUILT_IN: Mapping[str, str] = {
+    "demo": "voxmeter.suites.demo:load",
+    "jsonl": "voxmeter.suites.jsonl:load",
+}
+"""Kinds that come with the program."""
+
+
+def kinds() -> Mapping[str, str]:
+    """Return every kind that is known here and its factory as `module:name`.
+
+    Built-in kinds cannot be replaced by an installed package of the same name.
+    """
+    others = {point.name: point.value for point in entry_points(group=GROUP)}
+    return {**others, **BUILT_IN}
+
+
+def load(kind: str, name: str, config: Mapping[str, object], base: Path) -> Suite:
+    """Return the suite of a kind.
+
+    Args:
+        kind: A name of `kinds()`.
+        name: The user's name for the suite.
+        config: Its table of bench.toml.
+        base: Folder that relative paths start from.
+
+    Raises:
+        UserError: If the kind is unknown or cannot be loaded, or its data are wrong.
+    """
+    suite = _factory(kind, name)(name, config, base)
+    place = f"[[suite]] {name}"
+    if not suite.items:
+        raise UserError(place, "no items", "check the path, or drop the suite")
+    check_unique(suite.items, place)
+    return suite
+
+
+def nearest(word: str, known: tuple[str, ...]) -> str:
+    """Return the cure for an unknown word: the nearest known one first, then all of them."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    listed = ", ".join(known)
+    return f"did you mean {close[0]!r}? (known: {listed})" if close else f"use one of: {listed}"
+
+
+def _factory(kind: str, name: str) -> Factory:
+    place = f"[[suite]] {name}"
+    known = BUILT_IN if kind in BUILT_IN else kinds()
+    if kind not in known:
+        raise UserError(place, f"unknown suite kind {kind!r}", nearest(kind, tuple(sorted(known))))
+    module, _, attribute = known[kind].partition(":")
+    try:
+        return cast("Factory", getattr(import_module(module), attribute))
+    except (ImportError, AttributeError) as error:
+        raise UserError(
+            place, f"suite kind {kind!r} cannot be loaded ({error})", "reinstall its package"
+        ) from error
