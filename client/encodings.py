@@ -1,0 +1,132 @@
+"""Samples to wire bytes and back: PCM16, G.711 and Ogg/Opus, as streams that may split anywhere."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxmeter.endpoints.errors import MissingExtraError
+from voxmeter.endpoints.events import Encoding
+
+
+class Encoder(Protocol):
+    """One outgoing stream."""
+
+    def encode(self, pcm: bytes) -> bytes:
+        """Return the wire bytes of 16-bit little-endian mono samples."""
+        ...
+
+
+class Decoder(Protocol):
+    """One incoming stream."""
+
+    def decode(self, data: bytes) -> NDArray[np.int16]:
+        """Return the samples, shape (n,), that this piece completes."""
+        ...
+
+    @property
+    def left_over(self) -> int:
+        """Bytes that no later piece completed, so far."""
+        ...
+
+
+class Pcm16:
+    """Little-endian 16-bit samples; a byte that splits a sample waits for the next piece."""
+
+    def __init__(self) -> None:
+        self._spare = b""
+
+    def encode(self, pcm: bytes) -> bytes:
+        """Return the samples as they are."""
+        return pcm
+
+    def decode(self, data: bytes) -> NDArray[np.int16]:
+        """Return the samples that this piece completes."""
+        data = self._spare + data
+        whole = len(data) & ~1
+        self._spare = data[whole:]
+        return np.frombuffer(data[:whole], dtype="<i2").astype(np.int16)
+
+    @property
+    def left_over(self) -> int:
+        """Return 1 when a byte is waiting for its other half."""
+        return len(self._spare)
+
+
+class G711:
+    """One byte a sample, at 8 kHz."""
+
+    left_over = 0
+
+    def __init__(self, law: Encoding) -> None:
+        from voxmeter.endpoints import g711
+
+        mu = law == "pcmu"
+        self._encode = g711.encode_ulaw if mu else g711.encode_alaw
+        self._decode = g711.decode_ulaw if mu else g711.decode_alaw
+
+    def encode(self, pcm: bytes) -> bytes:
+        """Return one code a sample."""
+        return self._encode(pcm)
+
+    def decode(self, data: bytes) -> NDArray[np.int16]:
+        """Return one sample a code."""
+        return np.frombuffer(self._decode(data), dtype="<i2").astype(np.int16)
+
+
+class OpusEncoder:
+    """Ogg pages of Opus. The encoder's frames are 40 ms: pages may lag a 20 ms frame behind."""
+
+    def __init__(self, rate: int) -> None:
+        self._writer = _sphn().OpusStreamWriter(rate)
+
+    def encode(self, pcm: bytes) -> bytes:
+        """Return the pages that these samples complete."""
+        samples = np.frombuffer(pcm, dtype="<i2").astype(np.float32) / 32768
+        return bytes(self._writer.append_pcm(samples))
+
+
+class OpusDecoder:
+    """Ogg pages of Opus, split anywhere."""
+
+    left_over = 0
+
+    def __init__(self, rate: int) -> None:
+        self._reader = _sphn().OpusStreamReader(rate)
+
+    def decode(self, data: bytes) -> NDArray[np.int16]:
+        """Return the samples that these bytes complete."""
+        samples = np.asarray(self._reader.append_bytes(data), dtype=np.float32)
+        return np.clip(np.round(samples * 32768), -32768, 32767).astype(np.int16)
+
+
+def encoder(encoding: Encoding, rate: int) -> Encoder:
+    """Return a fresh encoder for one outgoing stream at `rate` samples a second."""
+    match encoding:
+        case "pcm16":
+            return Pcm16()
+        case "pcmu" | "pcma":
+            return G711(encoding)
+        case "opus":
+            return OpusEncoder(rate)
+
+
+def decoder(encoding: Encoding, rate: int) -> Decoder:
+    """Return a fresh decoder for one incoming stream at `rate` samples a second."""
+    match encoding:
+        case "pcm16":
+            return Pcm16()
+        case "pcmu" | "pcma":
+            return G711(encoding)
+        case "opus":
+            return OpusDecoder(rate)
+
+
+def _sphn() -> Any:  # noqa: ANN401 - an untyped module
+    try:
+        import sphn
+    except ImportError:
+        raise MissingExtraError("Opus audio", "sphn", "opus") from None
+    return sphn

@@ -1,0 +1,198 @@
+"""Websockets as a transport: no compression, no small limits, arrivals stamped before parsing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidMessage,
+    InvalidProxy,
+    InvalidStatus,
+    InvalidURI,
+)
+from websockets.frames import DATA_OPCODES, Frame
+from websockets.protocol import Event
+
+from voxmeter.client.clock import Clock, SystemClock
+from voxmeter.client.transport import Arrival, TransportSettings
+from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Text
+from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError
+
+_QUEUE_FRAMES = 4096  # reading never pauses in a trial: a paused socket would make late stamps
+_CLOSE_TIMEOUT_S = 2.0
+_PING_TIMEOUT_S = 1.0
+_PINGS = 3
+_OUR_CLOSE = {
+    1002: "it broke the websocket protocol",
+    1007: "a text message was not UTF-8",
+    1009: "a message was larger than max_message_mib",
+}
+
+
+class _StampedConnection(ClientConnection):
+    """Notes when the data that completed each message reached this process."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the library's own
+        super().__init__(*args, **kwargs)
+        self.clock: Clock = SystemClock()
+        self.stamps: deque[int] = deque()
+        self._arrived = 0
+
+    def data_received(self, data: bytes) -> None:
+        self._arrived = self.clock.now()
+        super().data_received(data)
+
+    def process_event(self, event: Event) -> None:
+        if isinstance(event, Frame) and event.opcode in DATA_OPCODES and event.fin:
+            self.stamps.append(self._arrived)
+        super().process_event(event)
+
+
+class WebSocketTransport:
+    """One websocket connection; see `Transport`."""
+
+    def __init__(self, settings: TransportSettings, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._connection: _StampedConnection | None = None
+
+    async def connect(self, address: Address) -> None:
+        """Open the connection; the caller sets the time-out."""
+        try:
+            connection = await connect(
+                address.url,
+                additional_headers=dict(address.headers),
+                subprotocols=list(address.subprotocols) or None,  # type: ignore[arg-type]
+                compression=None,
+                max_size=self._settings.max_message_mib * 2**20,
+                max_queue=_QUEUE_FRAMES,
+                ping_interval=None,  # a queued server answers no pings; reply time-outs watch it
+                open_timeout=None,
+                close_timeout=_CLOSE_TIMEOUT_S,
+                user_agent_header="voxmeter",
+                proxy=True if self._settings.use_proxy and not _loopback(address.url) else None,
+                ssl=self._tls(address.url),
+                create_connection=_StampedConnection,
+            )
+        except InvalidStatus as error:
+            raise _rejected(error) from error
+        except InvalidURI as error:
+            raise ConnectError("dns", f"{_bare(address.url)} is not a websocket URL") from error
+        except InvalidProxy as error:
+            raise ConnectError("refused", f"the proxy in the environment: {error}") from error
+        except (InvalidMessage, EOFError) as error:
+            raise ConnectError("closed", "the peer does not answer as HTTP") from error
+        except InvalidHandshake as error:
+            raise ConnectError("rejected", str(error)) from error
+        except ssl.SSLError as error:
+            raise ConnectError("tls", _tls_problem(error)) from error
+        except socket.gaierror as error:
+            host = urlsplit(address.url).hostname
+            raise ConnectError("dns", f"no address for {host!r}: {error.strerror}") from error
+        except (OSError, ImportError) as error:  # ImportError: a SOCKS proxy without python-socks
+            raise ConnectError("refused", f"{_bare(address.url)}: {error}") from error
+        assert isinstance(connection, _StampedConnection)  # noqa: S101 - create_connection above
+        connection.clock = self._clock
+        self._connection = connection
+
+    async def send(self, message: Message) -> None:
+        """Send one text or binary message."""
+        if not isinstance(message, Text | Binary):
+            raise TypeError(f"a websocket cannot carry {type(message).__name__}")
+        try:
+            await self._open().send(message.data)
+        except ConnectionClosed as error:
+            raise ConnectionLostError(*_close_of(error)) from error
+
+    async def receive(self) -> AsyncIterator[Arrival]:
+        """Yield every message, then one `Ended`."""
+        connection = self._open()
+        while True:
+            try:
+                data = await connection.recv()
+            except ConnectionClosed as error:
+                code, reason = _close_of(error)
+                if error.sent is not None and not error.rcvd_then_sent and code in _OUR_CLOSE:
+                    raise ProtocolError(
+                        "websocket", _OUR_CLOSE[code], Ended(code, reason)
+                    ) from error
+                yield Arrival(self._clock.now(), Ended(code, reason))
+                return
+            stamp = connection.stamps.popleft()
+            yield Arrival(stamp, Text(data) if isinstance(data, str) else Binary(data))
+
+    async def rtt_ms(self) -> float | None:
+        """Return the smallest of a few ping times, ms; None if the peer answers no pings."""
+        best: float | None = None
+        try:
+            async with asyncio.timeout(_PING_TIMEOUT_S):
+                for _ in range(_PINGS):
+                    seconds = await (await self._open().ping())
+                    best = min(seconds * 1e3, best if best is not None else seconds * 1e3)
+        except (TimeoutError, ConnectionClosed):
+            pass
+        return best
+
+    async def close(self) -> None:
+        """Close with 1000, or drop the connection when the peer does not answer."""
+        if self._connection is not None:
+            await self._connection.close()
+
+    def _open(self) -> _StampedConnection:
+        if self._connection is None:
+            raise ConnectionLostError(None, "not connected")
+        return self._connection
+
+    def _tls(self, url: str) -> ssl.SSLContext | None:
+        if not url.startswith("wss:"):
+            return None
+        context = ssl.create_default_context()
+        if self._settings.ca_file:
+            context.load_verify_locations(self._settings.ca_file)
+        if self._settings.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+def _loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def _bare(url: str) -> str:
+    """Return a URL without its query, which may hold a key."""
+    return url.split("?", 1)[0]
+
+
+def _rejected(error: InvalidStatus) -> ConnectError:
+    status = error.response.status_code
+    body = error.response.body[:200].decode("utf-8", errors="replace").strip()
+    said = f": {body}" if body else ""
+    return ConnectError("rejected", f"HTTP {status} on the upgrade{said}", status)
+
+
+def _tls_problem(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"the certificate is not trusted ({error.verify_message}); "
+            "set ca_file, or insecure = true for a server of your own"
+        )
+    return f"TLS failed: {error.reason or error}"
+
+
+def _close_of(error: ConnectionClosed) -> tuple[int, str]:
+    """Return the code and reason that ended a connection, whoever spoke first."""
+    first = error.rcvd if error.rcvd_then_sent or error.sent is None else error.sent
+    if first is None:
+        return 1006, "the connection was dropped without a close frame"
+    return int(first.code), first.reason
