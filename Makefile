@@ -1,0 +1,61 @@
+# make bench   install the locked versions into .venv and run the main job on the embedded assistant
+# make test    install and run all tests
+.PHONY: bench bench-full test check install install-dev lock format clean notice
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name))))
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CALIBRATE_S ?= 20
+
+bench: notice install
+	@$(BIN)/voxmeter calibrate --seconds $(CALIBRATE_S)
+	@$(BIN)/voxmeter run --name bench --limit 8
+
+bench-full: notice install
+	@$(BIN)/voxmeter calibrate --seconds $(CALIBRATE_S)
+	@$(BIN)/voxmeter run --name bench-full
+
+test: install-dev
+	$(BIN)/python -m pytest
+
+check: install-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layers.py
+
+format: install-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+notice:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "voxmeter needs Python 3.11 or newer; this is $$($(PYTHON) --version). Set one with: make bench PYTHON=/path/to/python3.11"; exit 2; }
+	@test -e $(VENV)/installed || PYTHONPATH=src $(PYTHON) -B -m voxmeter.client.notice
+
+install: $(VENV)/installed
+install-dev: $(VENV)/installed-dev
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: requirements.lock pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/installed-dev: requirements-dev.lock $(VENV)/installed
+	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# The lock files hold names, versions and hashes for every platform, and no index.
+LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --quiet --extra local --extra opus --extra fast --group build
+lock: install-dev
+	$(PIP) install --quiet uv
+	$(LOCK) -o requirements.lock
+	$(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
