@@ -12,8 +12,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from voxmeter.scoring.repetition import repetition
-from voxmeter.scoring.text import TEXT_VERSION, length, normal_words, word_error_rate
+from voxmeter.scoring.text import (
+    TEXT_VERSION,
+    length,
+    normal_words,
+    repetition,
+    word_error_rate,
+)
 from voxmeter.scoring.types import Outcome, Scored, Unscored
 
 METRICS_VERSION = "metrics-1"
@@ -195,7 +200,7 @@ def _speech_metrics(asked: Question, reply: Reply, heard: str) -> dict[str, Outc
     size, loop = length(heard), repetition(heard)
     outcomes: dict[str, Outcome] = {
         "reply_characters": Scored(float(size.characters)),
-        "repetition": Scored(float(loop.loop), asdict(loop) if loop.loop else {}),
+        "repetition": Scored(float(loop.looped), asdict(loop) if loop.looped else {}),
     }
     if size.words is not None:
         outcomes["reply_words"] = Scored(float(size.words))

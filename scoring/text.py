@@ -1,4 +1,4 @@
-"""Text of replies: a normaliser, word error rate over it, and lengths.
+"""Text of replies: a normaliser for word error rate, lengths, and a test for repetition loops.
 
 The normaliser takes away what two honest writings of the same speech differ in (case,
 punctuation, `100` against `one hundred`, `it's` against `it is`) and nothing else. English is
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import zlib
 from dataclasses import dataclass
 
 from voxmeter.scoring.types import Scored, Unscored
 
 TEXT_VERSION = "text-1"
-"""Changes whenever the same texts could give another word error rate or length."""
+"""Changes whenever the same texts could give another word error rate, length or flag."""
 
 _NUMBER_WORDS = frozenset({"en", "fr", "es", "de", "it", "pt", "nl"})
 _CHARACTER_SCRIPTS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -142,3 +143,58 @@ def length(text: str) -> Length:
     characters = sum(map(len, found))
     unbroken = len(_CHARACTER_SCRIPTS.findall(text))
     return Length(None if 2 * unbroken > characters else len(found), characters)
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """The longest stretch of a text that says one phrase again and again.
+
+    Attributes:
+        looped: Whether this looks like a recognition or generation loop: a phrase at least three
+            times in a row that makes up half of the text and twelve words.
+        phrase: The phrase that is repeated, normalised; empty when there is none.
+        times: How often it comes in a row, 1 when nothing is repeated.
+        share: Share of the words inside that stretch.
+        compression: Length over compressed length; Whisper itself calls over 2.4 suspicious.
+    """
+
+    looped: bool
+    phrase: str
+    times: int
+    share: float
+    compression: float
+
+
+def repetition(text: str, *, longest_phrase: int = 30) -> Repetition:
+    """Return the most repeated stretch of `text`; the text itself is never changed.
+
+    Args:
+        text: A transcript of any length.
+        longest_phrase: Longest phrase looked for, in words; the work grows with it.
+    """
+    words = _WORD.findall(_CHARACTER_SCRIPTS.sub(r" \g<0> ", text.casefold()))
+    raw = text.encode("utf-8", errors="replace")
+    compression = len(raw) / len(zlib.compress(raw)) if raw else 0.0
+    covered, period, start = _longest_run(words, longest_phrase)
+    if not period:
+        return Repetition(looped=False, phrase="", times=1, share=0.0, compression=compression)
+    share, times = covered / len(words), covered // period
+    return Repetition(
+        looped=times >= 3 and covered >= 12 and share >= 0.5,
+        phrase=" ".join(words[start : start + period]),
+        times=times,
+        share=share,
+        compression=compression,
+    )
+
+
+def _longest_run(words: list[str], longest_phrase: int) -> tuple[int, int, int]:
+    """Words covered, length of the phrase and start of the longest stretch of repeats."""
+    best = (0, 0, 0)
+    for period in range(1, min(longest_phrase, len(words) // 2) + 1):
+        run = 0
+        for index in range(period, len(words)):
+            run = run + 1 if words[index] == words[index - period] else 0
+            if run >= period and run + period > best[0]:
+                best = (run + period, period, index - run - period + 1)
+    return best

@@ -1,4 +1,4 @@
-"""Normalised words, error rates and lengths."""
+"""Normalised words, error rates, lengths and loops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxmeter.scoring.text import length, normal_words, word_error_rate
+from voxmeter.scoring.text import length, normal_words, repetition, word_error_rate
 from voxmeter.scoring.types import Scored, Unscored
 
 SAME = [
@@ -80,9 +80,41 @@ def test_length_counts_words_and_not_punctuation() -> None:
     assert length("").characters == 0
 
 
+def test_a_loop_of_twenty_kilobytes_is_flagged_and_does_not_crash() -> None:
+    text = "The answer is B. " * 1200
+    found = repetition(text)
+    assert found.looped
+    assert found.phrase == "the answer is b"
+    assert found.times == 1200
+    assert found.compression > 2.4
+    assert isinstance(word_error_rate("The answer is B.", text), Scored)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The answer is B. The answer is B.",
+        "No, no, no, no.",
+        "Ha ha ha ha. That is a good one, but the capital of France is Paris, not London.",
+        "One, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve.",
+        "",
+        "Yes",
+    ],
+)
+def test_ordinary_repetition_is_not_a_loop(text: str) -> None:
+    assert not repetition(text).looped
+
+
+def test_a_loop_after_a_good_start_is_found() -> None:
+    found = repetition("I think that it is Paris. " + "Thank you very much. " * 8)
+    assert found.looped
+    assert found.times == 8
+
+
 @given(st.text(max_size=200), st.sampled_from(["en", "de", "zh", "xx"]))
 def test_any_text_has_words_without_spaces_or_punctuation(text: str, language: str) -> None:
     for word in normal_words(text, language):
         assert word
         assert not any(character.isspace() for character in word)
     assert (length(text).words or 0) <= length(text).characters
+    assert repetition(text).times >= 1
