@@ -1,0 +1,208 @@
+"""From a finished session to its lines and files: decoding, marks, status, audio.
+
+Runs in a process of its own at low priority, so that none of it can delay a frame.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import soxr
+from numpy.typing import NDArray
+
+from voxmeter.client.audio import from_pcm16, write_flac, write_whole
+from voxmeter.client.capture import Capture
+from voxmeter.client.encodings import Decoder, decoder
+from voxmeter.client.redaction import Redactor
+from voxmeter.client.runfolder import AttemptPaths
+from voxmeter.scoring import log, marks, playout
+
+Samples = NDArray[np.float32]
+_PAYLOAD = re.compile(r'"([A-Za-z0-9+/=_-]{256,})"')
+_KEPT_TEXT = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Which attempt a capture belongs to, and where its files go.
+
+    Attributes:
+        fields: The fields of its line in `trials.jsonl` that were known before it ran.
+        paths: Where its log and audio go.
+        redactor: Takes secrets out of the log.
+    """
+
+    fields: Mapping[str, Any]
+    paths: AttemptPaths
+    redactor: Redactor
+
+
+def finish(capture: Capture, attempt: Attempt) -> dict[str, Any]:
+    """Write an attempt's audio and log; return its line for `trials.jsonl`."""
+    rate, stream, notes = decode(capture)
+    rows = capture.rows
+    rows[0]["output_rate"] = rate
+    _attach_raw(capture)
+    found = marks.latency(rows, stream)
+    _write_audio(capture, attempt, rate, stream, found)
+    _write_log(attempt, rows)
+    return trial_row(capture, attempt, found, notes)
+
+
+def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
+    """Decode all reply audio to one stream.
+
+    Sets `samples` of every `reply_audio` row. The stream has the rate of its first piece; a piece
+    of another rate is resampled to it.
+
+    Returns:
+        Rate in samples a second (24,000 when nothing came), samples of shape (n,), and what was
+        odd about the audio, in words.
+    """
+    rate = 0
+    pieces: list[Samples] = []
+    notes: list[str] = []
+    decoders: dict[tuple[str, str, int], Decoder] = {}
+    for index, data in capture.audio:
+        row = capture.rows[index]
+        row["samples"] = 0
+        rate = rate or row["rate"]
+        key = (row["reply"], row["encoding"], row["rate"])
+        if key not in decoders:
+            decoders[key] = decoder(row["encoding"], row["rate"])
+        try:
+            samples = decoders[key].decode(data).astype(np.float32) / 32768
+        except (ValueError, RuntimeError) as error:
+            notes.append(f"a piece of {row['encoding']} audio could not be decoded: {error}")
+            continue
+        if row["rate"] != rate:
+            samples = np.asarray(soxr.resample(samples, row["rate"], rate), dtype=np.float32)
+        row["samples"] = len(samples)
+        pieces.append(samples)
+    if any(d.left_over for d in decoders.values()):
+        notes.append("the reply ended in the middle of a sample")
+    stream = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
+    return rate or 24_000, stream, notes
+
+
+def trial_row(
+    capture: Capture, attempt: Attempt, found: marks.Marks, notes: list[str]
+) -> dict[str, Any]:
+    """Return the line of `trials.jsonl` that says how an attempt went."""
+    header = capture.rows[0]
+    status, fault = _status(capture, found, str(header.get("latency_kind", "")), notes)
+    return {
+        **attempt.fields,
+        "status": status,
+        "fault": fault,
+        "t0_ns": found.t0_ns,
+        "connect_ms": _rounded(capture.connect_ms),
+        "rtt_ms": _rounded(capture.rtt_ms),
+        "latency_kind": header.get("latency_kind"),
+        "latency": {name: _rounded(value) for name, value in found.latency.items()},
+        "segments": found.segments,
+        "stall_spans": found.stall_spans,
+        "audit": _audit(capture, found),
+        "usage": capture.usage,
+        "reply_text": capture.reply_text,
+    }
+
+
+def _status(
+    capture: Capture, found: marks.Marks, latency_kind: str, notes: list[str]
+) -> tuple[str, str | None]:
+    faults = [capture.fault] if capture.fault else []
+    if capture.outcome != "ended":
+        return capture.outcome, "; ".join([*faults, *notes]) or None
+    if latency_kind == "text":
+        status = "ok" if capture.reply_text.strip() else "no_reply"
+    else:
+        status = "ok" if found.answer else "no_reply"
+    if status == "no_reply" and not capture.audio:
+        faults.append("the reply ended without any audio")
+    return status, "; ".join([*faults, *notes]) or None
+
+
+def _audit(capture: Capture, found: marks.Marks) -> dict[str, Any]:
+    """Return how exact this client itself was, and whether the latency may be used."""
+    audible_ns = None
+    first_audible = found.latency.get("first_audible_ms")
+    if found.t0_ns is not None and first_audible is not None:
+        audible_ns = found.t0_ns + int(first_audible * 1e6)
+    lag = [ms for _, ms in capture.lags]
+    late = [
+        ms
+        for due, ms in capture.lags
+        if found.t0_ns is not None
+        and found.t0_ns <= due
+        and (audible_ns is None or due <= audible_ns)
+    ]
+    valid = bool(found.audit.get("latency_valid", True)) and max(late, default=0.0) <= 20.0
+    return {
+        "send_lateness_ms": found.audit.get("send_lateness_ms"),
+        "loop_lag_ms": _percentiles(lag),
+        "latency_valid": valid,
+        "host": socket.gethostname(),
+    }
+
+
+def _percentiles(values: list[float]) -> dict[str, float] | None:
+    if not values:
+        return None
+    p50, p99 = np.percentile(values, [50, 99])
+    return {"p50": round(float(p50), 3), "p99": round(float(p99), 3), "max": round(max(values), 3)}
+
+
+def _write_audio(
+    capture: Capture, attempt: Attempt, rate: int, stream: Samples, found: marks.Marks
+) -> None:
+    if capture.utterance is None or "clip_samples" not in capture.rows[0]:
+        return  # the question was never reached: there is nothing to hear
+    attempt.paths.audio.parent.mkdir(parents=True, exist_ok=True)
+    heard = playout.heard(capture.rows, stream)
+    left = _sent(capture, rate)
+    length = max(len(left), len(heard))
+    both = np.zeros((length, 2), dtype=np.float32)
+    both[: len(left), 0] = left
+    both[: len(heard), 1] = heard
+    write_flac(attempt.paths.audio, both, rate)
+    answer = [stream[start:end] for start, end in found.answer]
+    reply = np.concatenate(answer) if answer else stream[:0]
+    write_flac(attempt.paths.reply, reply, rate)
+    if len(reply) != len(stream):
+        write_flac(attempt.paths.stream, stream, rate)
+
+
+def _sent(capture: Capture, rate: int) -> Samples:
+    """Return what we sent, from the start of the stream, at the reply's rate."""
+    utterance, header = capture.utterance, capture.rows[0]
+    if utterance is None:
+        return np.zeros(0, dtype=np.float32)
+    clip = from_pcm16(utterance.pcm)[: header["clip_samples"]]
+    sent = np.concatenate([np.zeros(header["lead_in_samples"], dtype=np.float32), clip])
+    if utterance.rate != rate:
+        sent = np.asarray(soxr.resample(sent, utterance.rate, rate), dtype=np.float32)
+    return sent
+
+
+def _attach_raw(capture: Capture) -> None:
+    """Put the texts of messages into their rows, audio payloads replaced by their sizes."""
+    for index, text in capture.raw:
+        if index < len(capture.rows):
+            short = _PAYLOAD.sub(lambda found: f'"<{len(found[1])} characters>"', text)
+            capture.rows[index]["data"] = short[:_KEPT_TEXT]
+
+
+def _write_log(attempt: Attempt, rows: list[dict[str, Any]]) -> None:
+    text = attempt.redactor.text(log.dump(rows))
+    attempt.paths.events.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(attempt.paths.events, text.encode("utf-8", "backslashreplace"))
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

@@ -1,0 +1,124 @@
+"""An endpoint of bench.toml made ready to be asked: where it is, how it speaks, how long to wait."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, Literal
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from voxmeter.client.capture import Capture, Utterance
+from voxmeter.client.lag import LoopMonitor
+from voxmeter.client.session import converse
+from voxmeter.client.speaking import Ask, Patience
+from voxmeter.client.transport import Transport, TransportSettings
+from voxmeter.endpoints import catalog
+from voxmeter.endpoints.codec import Address, Codec, Settings, Traits
+from voxmeter.endpoints.events import Event
+
+_TAG = "{session_tag}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One endpoint, ready for any number of sessions.
+
+    Attributes:
+        name: Its name in bench.toml.
+        kind: Name of its protocol in the catalog.
+        url: Where it is; `{session_tag}` and an empty `tag=` are filled in for each session.
+        settings: What every session is to be.
+        wire: What its transport is told.
+        patience: Its time-outs.
+        headers: Extra headers, with secrets.
+        api_key: Its key.
+        commit_after_ms: Wait between the last voiced sample and the commit or request.
+        pacing: `fast` sends without waiting; no latency can be read from it.
+    """
+
+    name: str
+    kind: str
+    url: str
+    settings: Settings = field(default_factory=Settings)
+    wire: TransportSettings = field(default_factory=TransportSettings)
+    patience: Patience = field(default_factory=Patience)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_key: str | None = field(default=None, repr=False)
+    commit_after_ms: int = 0
+    pacing: Literal["real-time", "fast"] = "real-time"
+
+    def codec(self, tag: str = "") -> Codec:
+        """Return a fresh codec for one session."""
+        made: Codec = _load(catalog.find(self.kind).codec)(replace(self.settings, session_tag=tag))
+        return made
+
+    def transport(self) -> Transport:
+        """Return a fresh transport for one session."""
+        made: Transport = _load(catalog.find(self.kind).transport)(self.wire)
+        return made
+
+    def traits(self) -> Traits:
+        """Return what is known of the protocol before it speaks."""
+        return self.codec().traits
+
+    def address(self, codec: Codec, tag: str) -> Address:
+        """Return where one session connects."""
+        address = codec.address(_tagged(self.url, tag), self.api_key)
+        extra = {name: value.replace(_TAG, tag) for name, value in self.headers.items()}
+        return replace(address, headers={**address.headers, **extra})
+
+
+async def attempt(
+    target: Target,
+    question: Callable[[int], Utterance],
+    *,
+    tag: str = "",
+    text: str = "",
+    stagger_ns: int = 0,
+    monitor: LoopMonitor | None = None,
+    listen: Callable[[Event], None] = lambda _: None,
+) -> Capture:
+    """Ask one question in a session of its own.
+
+    Args:
+        target: Whom to ask.
+        question: Returns the utterance at a rate, samples a second; called off the event loop.
+        tag: Our name for the session.
+        text: Text that goes with the audio.
+        stagger_ns: Delay of the first frame, so that sessions side by side do not send in step.
+        monitor: A running loop monitor.
+        listen: Called with every event as it comes.
+    """
+    tag = tag or new_tag()
+    codec = target.codec(tag)
+    ask = Ask(
+        question,
+        text=text,
+        commit_after_ms=target.commit_after_ms,
+        pacing=target.pacing,
+        stagger_ns=stagger_ns,
+        patience=target.patience,
+    )
+    address = target.address(codec, tag)
+    return await converse(codec, target.transport(), address, ask, monitor=monitor, listen=listen)
+
+
+def new_tag() -> str:
+    """Return a name for one session, unlike any other."""
+    return secrets.token_hex(8)
+
+
+def _tagged(url: str, tag: str) -> str:
+    parts = urlsplit(url.replace(_TAG, quote(tag)).replace(quote(_TAG), quote(tag)))
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    if ("tag", "") not in query:
+        return urlunsplit(parts)
+    filled = [(name, tag if (name, value) == ("tag", "") else value) for name, value in query]
+    return urlunsplit(parts._replace(query=urlencode(filled)))
+
+
+def _load(factory: str) -> Any:  # noqa: ANN401 - whatever the catalog names
+    module, _, name = factory.partition(":")
+    return getattr(import_module(module), name)
