@@ -1,0 +1,186 @@
+"""Rules of a bench.toml that join several tables: names, kinds, addresses, what is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
+
+from voxmeter.client import kinds, nearest, redaction
+from voxmeter.client.bench import Bench, Endpoint, Suite
+from voxmeter.client.terminal import printable
+from voxmeter.endpoints.errors import UserError
+
+_SCHEMES = ("ws", "wss", "http", "https", "mqtt", "mqtts", "unix")
+_PLAIN = ("demo", "jsonl")
+_SECRET_HEADERS = ("authorization", "cookie", "key", "token", "secret", "password")
+
+
+def check(bench: Bench) -> None:
+    """Check what no single table can know.
+
+    Raises:
+        UserError: At the first rule that is broken.
+    """
+    for table, names in (
+        ("endpoint", [one.name for one in bench.endpoints]),
+        ("suite", [one.label for one in bench.suites]),
+        ("condition", [one.name for one in bench.conditions]),
+        ("judge", [one.name for one in bench.judges]),
+    ):
+        _distinct(bench.source, table, names)
+    if any(one.name == "clean" for one in bench.conditions):
+        raise UserError(
+            f'{bench.source}: [[condition]] "clean"',
+            "clean is the name of the untouched clips",
+            "give this condition another name",
+        )
+    for endpoint in bench.endpoints:
+        _check_endpoint(f'{bench.source}: [[endpoint]] "{printable(endpoint.name)}"', endpoint)
+    for suite in bench.suites:
+        _check_suite(bench, f'{bench.source}: [[suite]] "{printable(suite.label)}"', suite)
+    _check_gates(bench)
+
+
+def refuse_unbuilt(bench: Bench) -> None:
+    """Refuse a run that needs what this version does not have yet, rather than ignore it.
+
+    Raises:
+        UserError: Naming the first such table.
+    """
+    used = {name for suite in bench.suites for name in bench.suite_conditions(suite)}
+    for condition in bench.conditions:
+        if condition.chain and condition.name in used:
+            raise _unbuilt(bench, f'[[condition]] "{condition.name}" chain', "conditions")
+    for suite in bench.suites:
+        place = f'[[suite]] "{suite.label}"'
+        if suite.kind not in kinds.suite_kinds():
+            raise _unbuilt(bench, f"{place} kind", f"{suite.kind} suites")
+        if suite.few_shot:
+            raise _unbuilt(bench, f"{place} few_shot", "few-shot turns")
+        if suite.interrupt:
+            raise _unbuilt(bench, f"{place} interrupt", "interruptions")
+    for judge in bench.judges:
+        raise _unbuilt(bench, f'[[judge]] "{judge.name}"', "judges")
+    if bench.publish.mqtt is not None:
+        raise _unbuilt(bench, "[publish.mqtt]", "publishing")
+
+
+def _unbuilt(bench: Bench, place: str, feature: str) -> UserError:
+    return UserError(
+        f"{bench.source}: {place}", f"this version has no {feature} yet", "remove it for this run"
+    )
+
+
+def _distinct(source: str, table: str, names: Sequence[str]) -> None:
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names, start=1):
+        other = seen.setdefault(name.casefold(), number)
+        if other != number:
+            raise UserError(
+                f'{source}: [[{table}]] "{printable(name)}"',
+                f"tables {other} and {number} have the same name",
+                "give each a name of its own",
+            )
+
+
+def _check_endpoint(place: str, endpoint: Endpoint) -> None:
+    known = kinds.endpoint_kinds()
+    if endpoint.kind not in known:
+        raise UserError(
+            f"{place} kind",
+            f'unknown kind "{printable(endpoint.kind)}"',
+            nearest.cure(endpoint.kind, known),
+        )
+    if endpoint.url is not None:
+        _check_url(f"{place} url", endpoint.url)
+    elif endpoint.command is None and endpoint.builtin is None and kinds.needs_url(endpoint.kind):
+        raise UserError(f"{place} url", "is missing", 'add url = "..." or builtin = "cascade"')
+    if endpoint.command is not None and not endpoint.command:
+        raise UserError(f"{place} command", "is empty", "write the program and its arguments")
+    for name, value in endpoint.headers.items():
+        _check_header(f"{place} headers.{printable(name, 60)}", name, value)
+
+
+def _check_url(place: str, url: str) -> None:
+    if redaction.references(url):
+        return  # its parts are known only when the environment is
+    cure = 'write it like "wss://host/path"'
+    try:
+        parts = urlsplit(url)
+        port_is_fine = parts.port is None or parts.port > 0
+    except ValueError as error:
+        raise UserError(place, f"is no URL ({error})", cure) from None
+    if parts.username is not None or parts.password is not None:
+        raise UserError(
+            place,
+            "carries a user name or password",
+            "put secrets into environment variables: "
+            "api_key_env, or {env:NAME} in the URL or in headers",
+        )
+    shown = printable(url, 80)
+    if parts.scheme not in _SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
+        raise UserError(place, f'"{shown}" does not begin with a known scheme', f"known: {known}")
+    if not port_is_fine or (not parts.hostname and parts.scheme != "unix"):
+        raise UserError(place, f'"{shown}" names no host', cure)
+    if any(letter.isspace() for letter in url):
+        raise UserError(place, f'"{shown}" has a space in it', "remove it, or write %20")
+
+
+def _check_header(place: str, name: str, value: str) -> None:
+    if not name or not all(33 <= ord(letter) < 127 and letter != ":" for letter in name):
+        raise UserError(place, "is no header name", "use letters, digits and hyphens")
+    if "\n" in value or "\r" in value:
+        raise UserError(place, "has a line end in its value", "remove it")
+    if name.lower().endswith(_SECRET_HEADERS) and not redaction.references(value):
+        raise UserError(
+            place,
+            "a secret is written into the file",
+            'put it into an environment variable and write "{env:NAME}"',
+        )
+
+
+def _check_suite(bench: Bench, place: str, suite: Suite) -> None:
+    known = {*kinds.PLANNED_SUITES, *kinds.suite_kinds()}
+    if suite.kind not in known:
+        raise UserError(
+            f"{place} kind",
+            f'unknown kind "{printable(suite.kind)}"',
+            nearest.cure(suite.kind, known),
+        )
+    if suite.kind == "jsonl" and suite.path is None:
+        raise UserError(f"{place} path", "is missing", "add the path of the file of items")
+    if suite.kind in _PLAIN and suite.options:
+        raise UserError(f"{place} options", f"a {suite.kind} suite has none", "remove the table")
+    if suite.conditions is None:
+        return
+    if not suite.conditions:
+        raise UserError(f"{place} conditions", "is empty", 'write ["clean"], or remove the key')
+    if len(set(suite.conditions)) != len(suite.conditions):
+        raise UserError(f"{place} conditions", "names one twice", "keep one of them")
+    if suite.kind in _PLAIN:  # other kinds may bring conditions of their own
+        names = ["clean", *(one.name for one in bench.conditions)]
+        _all_known(f"{place} conditions", "condition", suite.conditions, names)
+
+
+def _check_gates(bench: Bench) -> None:
+    for number, gate in enumerate(bench.gates, start=1):
+        place = f"{bench.source}: [[gate]] {number}"
+        conditions = {one for suite in bench.suites for one in bench.suite_conditions(suite)}
+        for what, wanted, names in (
+            ("endpoint", gate.endpoint, [one.name for one in bench.endpoints]),
+            ("suite", gate.suite, [one.label for one in bench.suites]),
+            ("condition", gate.condition, sorted(conditions)),
+        ):
+            if wanted is not None:
+                _all_known(f"{place} {what}", what, [wanted], names)
+        metric, colon, judge = gate.metric.partition(":")
+        if colon and metric in {"judge_score", "position_gap"}:
+            _all_known(f"{place} metric", "judge", [judge], [one.name for one in bench.judges])
+
+
+def _all_known(place: str, what: str, wanted: Iterable[str], names: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in names:
+            found = f'unknown {what} "{printable(name)}"'
+            raise UserError(place, found, nearest.cure(name, names))

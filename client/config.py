@@ -1,0 +1,153 @@
+"""Reads a bench.toml; whatever is wrong with it becomes one line: place, what was found, a cure."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from voxmeter.client import config_errors
+from voxmeter.client.jsonlines import disk
+from voxmeter.endpoints.errors import UserError
+
+if TYPE_CHECKING:
+    from voxmeter.client.bench import Bench
+
+DEFAULT_NAME = "bench.toml"
+
+
+def load(path: Path | None) -> Bench:
+    """Read a bench.toml.
+
+    Args:
+        path: The file; None means `bench.toml` in the working folder, else the copy that comes
+            with voxmeter (`Bench.packaged` is then true, so that a command can say so).
+
+    Raises:
+        UserError: If there is no such file, or anything in it is wrong: one line with file, key,
+            what was found, and what to do.
+    """
+    packaged = path is None and not Path(DEFAULT_NAME).exists()
+    if packaged:
+        file = Path(__file__).with_name(DEFAULT_NAME)
+    else:
+        file = Path(DEFAULT_NAME) if path is None else path
+    source = f"{DEFAULT_NAME} (packaged)" if packaged else str(file)
+    data = _toml(_text(file, source), source)
+    return parse(data, source, file.resolve().parent, packaged=packaged)
+
+
+def parse(
+    data: Mapping[str, Any], source: str, folder: Path = Path(), *, packaged: bool = False
+) -> Bench:
+    """Check what a bench.toml, or the configuration in a run.json, says.
+
+    Args:
+        data: Tables and keys, as `tomllib` returns them.
+        source: The file's name for errors; its stem names a run that has no name.
+        folder: What relative paths in the file are relative to.
+        packaged: Whether this is the copy that comes with voxmeter.
+
+    Raises:
+        UserError: If anything in it is wrong.
+    """
+    import pydantic
+
+    from voxmeter.client.bench import Bench
+    from voxmeter.client.bench_rules import check
+
+    config_errors.check_shape(data, source)
+    try:
+        bench = Bench.model_validate(
+            {**data, "run": {"name": _stem(source), **data.get("run", {})}}
+        )
+    except pydantic.ValidationError as error:
+        raise config_errors.explained(error.errors(), data, source) from None
+    suites = tuple(
+        suite.model_copy(update={"path": str(folder / Path(suite.path).expanduser())})
+        if suite.path
+        else suite
+        for suite in bench.suites
+    )
+    bench = bench.model_copy(
+        update={"suites": suites, "source": source, "folder": folder, "packaged": packaged}
+    )
+    check(bench)
+    return bench
+
+
+def resolved(bench: Bench) -> dict[str, Any]:
+    """Return the configuration with every default filled in, for run.json; `parse` reads it back.
+
+    It names environment variables, never their values.
+    """
+    return bench.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def overridden(
+    bench: Bench,
+    *,
+    name: str | None = None,
+    out: str | None = None,
+    trials: int | None = None,
+    concurrency: int | None = None,
+) -> Bench:
+    """Return the bench with what the command line sets; None leaves the file's value.
+
+    Args:
+        bench: As loaded.
+        name: `--name`.
+        out: `--out`.
+        trials: `--trials`.
+        concurrency: `--concurrency`, for every endpoint.
+    """
+    given = {"name": name, "out": out, "trials": trials, "concurrency": concurrency}
+    changed = {key: value for key, value in given.items() if value is not None}
+    endpoints = bench.endpoints
+    if concurrency is not None:
+        endpoints = tuple(one.model_copy(update={"concurrency": None}) for one in endpoints)
+    return bench.model_copy(
+        update={"run": bench.run.model_copy(update=changed), "endpoints": endpoints}
+    )
+
+
+def _stem(source: str) -> str:
+    return Path(source.removesuffix(" (packaged)")).stem or "bench"
+
+
+def _text(file: Path, source: str) -> str:
+    if not file.exists():
+        raise UserError(source, "no such file", "give the path of a bench.toml")
+    if file.is_dir():
+        inside = file / DEFAULT_NAME
+        cure = f"give {inside}" if inside.exists() else "give the path of a file"
+        raise UserError(source, "is a folder", cure)
+    with disk(file):
+        data = file.read_bytes()
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in data:
+        raise UserError(source, "is not UTF-8 text", "save it as UTF-8")
+    try:
+        return data.decode("utf-8-sig")  # editors on Windows put a byte-order mark first
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{source}:{line}", "is not UTF-8 text", "save it as UTF-8") from None
+
+
+def _toml(text: str, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.fullmatch(
+            r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error)
+        )
+        if found is None:
+            raise UserError(source, f"not TOML: {error}", "mend it") from None
+        line = found[2] or str(text.count("\n") + 1)
+        column = f":{found[3]}" if found[3] else ""
+        raise UserError(
+            f"{source}:{line}{column}", f"not TOML: {found[1]}", "mend this line"
+        ) from None
+    except RecursionError:
+        raise UserError(source, "is nested too deeply", "mend it") from None

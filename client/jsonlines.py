@@ -1,0 +1,176 @@
+"""Files of JSON lines: whole lines in, whole lines out, whatever happened to the last writer."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from voxmeter.client.terminal import printable, warn
+from voxmeter.endpoints.errors import UserError
+
+Row = dict[str, Any]
+"""One object of a file; outside data, so its values are checked where they are used."""
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_BLOCK = 1 << 16
+
+
+@contextmanager
+def disk(path: Path) -> Iterator[None]:
+    """Turn what a disk can refuse inside the block into the one line a user can act on.
+
+    Raises:
+        UserError: For a full disk, missing rights, a read-only file system.
+    """
+    try:
+        yield
+    except OSError as error:
+        place = str(error.filename or path)
+        if error.errno in _FULL:
+            found, cure = "no space left on the disk", "free some, then resume the run"
+        elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
+            found, cure = "may not be written", "choose another folder (--out) or change its rights"
+        elif isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+            found, cure = error.strerror or "not a file", "check the path"
+        else:
+            raise
+        raise UserError(place, found, cure) from error
+
+
+def dump(row: Mapping[str, Any]) -> str:
+    """Return one row as one line, with its line end.
+
+    Raises:
+        ValueError: If a number is not finite: JSON has no word for it.
+    """
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def read(path: Path, on_torn: Callable[[str], None] = warn) -> Iterator[Row]:
+    """Yield the rows of a file one by one; a missing file has none.
+
+    A last line without a line end was torn by a writer that died: it is left out and told to
+    `on_torn`, unless it is whole but for its line end.
+
+    Raises:
+        UserError: For any other line that is not a JSON object, with file and line number.
+    """
+    if not path.exists():
+        return
+    with disk(path), path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            row = _parsed(line)
+            if row is not None:
+                yield row
+            elif not line.endswith(b"\n"):
+                on_torn(f"{path}:{number}: the last line is torn and left out")
+            else:
+                shown = printable(line[:60].decode("utf-8", "replace").rstrip())
+                raise UserError(
+                    f"{path}:{number}",
+                    f"not a JSON object: {shown!r}",
+                    "restore the line or delete it; nothing was changed",
+                )
+
+
+class Appender:
+    """Adds rows to one file, each as one whole line in one write; one writer at a time.
+
+    The first append repairs what the last writer left: a torn tail is cut, a whole row without its
+    line end gets it. Nothing is buffered: a row that was appended survives the death of the
+    process. Calls block for the time of one write.
+    """
+
+    def __init__(self, path: Path, on_torn: Callable[[str], None] = warn) -> None:
+        self._path = path
+        self._on_torn = on_torn
+        self._file: int | None = None
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Write one row; when the disk refuses, nothing of it stays in the file.
+
+        Raises:
+            UserError: If the disk is full or may not be written.
+            ValueError: If the row has a number that is not finite.
+        """
+        data = dump(row).encode("utf-8", "backslashreplace")
+        with disk(self._path):
+            if self._file is None:
+                self._file = self._opened()
+            self._write(self._file, data)
+
+    def _opened(self) -> int:
+        file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._repair(file)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+    def _repair(self, file: int) -> None:
+        size = os.fstat(file).st_size
+        whole = _end_of_last_line(file, size)
+        if whole == size:
+            return
+        if _parsed(os.pread(file, size - whole, whole)) is not None:
+            os.write(file, b"\n")
+            return
+        os.ftruncate(file, whole)
+        self._on_torn(f"{self._path}: {size - whole} bytes of a torn last line were cut")
+
+    @staticmethod
+    def _write(file: int, data: bytes) -> None:
+        size = os.fstat(file).st_size
+        rest = memoryview(data)
+        try:
+            while rest:  # a disk that fills up takes a part first and refuses the next call
+                rest = rest[os.write(file, rest) :]
+        except OSError:
+            os.ftruncate(file, size)
+            raise
+
+    def close(self) -> None:
+        """Close the file; a later append opens it again."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _parsed(line: bytes) -> Row | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _end_of_last_line(file: int, size: int) -> int:
+    """Return the offset behind the last line end, 0 where there is none."""
+    end = size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        found = os.pread(file, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0

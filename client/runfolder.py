@@ -1,0 +1,383 @@
+"""The run folder: the only truth about a run, readable by anyone, written by one process at a time.
+
+Its files are those of the contract. A trial's log and audio are written first, its row last: a row
+that is there can be relied on, and what a killed attempt left behind is overwritten or removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal, Self
+
+from voxmeter.client import keys
+from voxmeter.client.clock import utc_now
+from voxmeter.client.jsonlines import Appender, Row, disk, dump, read
+from voxmeter.client.redaction import Redactor
+from voxmeter.client.terminal import warn
+from voxmeter.endpoints.errors import UserError
+
+SCHEMA = 1
+FINISHED = frozenset({"ok", "no_reply", "timeout", "truncated", "protocol_error", "bad_clip"})
+"""Statuses that `--resume` leaves alone; `disconnected` and `refused` are tried again."""
+
+RowFile = Literal["trials", "transcripts", "scores"]
+
+_PARTIAL = ".partial"
+_LOCK = ".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest attempt at one key.
+
+    Attributes:
+        attempt: Its number, from 1.
+        finished: Whether a resumed run leaves it as it is.
+    """
+
+    attempt: int
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPaths:
+    """Where one attempt's raw log, two-channel audio and ungapped reply lie, written or not."""
+
+    events: Path
+    audio: Path
+    reply: Path
+
+
+def folder_name(run: str, now: datetime, suffix: str) -> str:
+    """Return `<run name>-<UTC yyyymmdd-hhmmss>-<suffix>`, the run's name made safe for a disk."""
+    return f"{keys.part(run)}-{now:%Y%m%d-%H%M%S}-{suffix}"
+
+
+class RunFolder:
+    """One run folder, opened for reading, or for reading and writing (`writable`).
+
+    Everything written passes through the redactor. Appending blocks for one write: call it off the
+    event loop.
+    """
+
+    def __init__(self, path: Path, run: Row, lock: IO[str] | None, redactor: Redactor) -> None:
+        self.path = path
+        self.run = run
+        self._lock = lock
+        self._redactor = redactor
+        self._appenders: dict[str, Appender] = {}
+
+    @classmethod
+    def create(
+        cls, parent: Path, name: str, run: Mapping[str, Any], redactor: Redactor | None = None
+    ) -> Self:
+        """Make a new folder under `parent` with its `run.json`, and lock it.
+
+        Args:
+            parent: Made when missing.
+            name: The run's name; the folder's begins with it.
+            run: Content of `run.json`; `schema` and `run` (the folder's name) are added.
+            redactor: Knows the secrets of this run.
+
+        Raises:
+            UserError: If the place may not be written, or the disk is full.
+        """
+        redactor = redactor or Redactor()
+        with disk(parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            path = _new_folder(parent, redactor.text(name))
+        lock = _locked(path)
+        content = redactor.json({"schema": SCHEMA, "run": path.name, **run})
+        assert isinstance(content, dict)  # noqa: S101 - an object stays an object
+        folder = cls(path, content, lock, redactor)
+        folder.replace("run.json", json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+        return folder
+
+    @classmethod
+    def open(cls, path: Path, *, write: bool = False, redactor: Redactor | None = None) -> Self:
+        """Open a folder that is there.
+
+        Args:
+            path: The run folder.
+            write: Lock it, so that no other process writes to it, and clear half-written files.
+            redactor: Knows the secrets of this run.
+
+        Raises:
+            UserError: If it is no run folder, one of a newer voxmeter, or in use.
+        """
+        run = _read_run(path)
+        lock = _locked(path) if write else None
+        if write:
+            with disk(path):
+                shutil.rmtree(path / _PARTIAL, ignore_errors=True)
+        return cls(path, run, lock, redactor or Redactor())
+
+    @property
+    def writable(self) -> bool:
+        """Whether this process holds the folder's lock."""
+        return self._lock is not None
+
+    def close(self) -> None:
+        """Close all files and let other processes write; closing twice is allowed."""
+        for appender in self._appenders.values():
+            appender.close()
+        self._appenders.clear()
+        if self._lock is not None:
+            with disk(self.path):
+                shutil.rmtree(self.path / _PARTIAL, ignore_errors=True)
+            self._lock.close()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # Reading
+
+    def rows(self, name: RowFile) -> Iterator[Row]:
+        """Yield the rows of `trials.jsonl`, `transcripts.jsonl` or `scores.jsonl`, oldest first.
+
+        Raises:
+            UserError: For a line that is not a JSON object, with file and line number.
+        """
+        return read(self.path / f"{name}.jsonl")
+
+    def items(self) -> Iterator[Row]:
+        """Yield the rows of `items.jsonl`; none while the run has not written them.
+
+        Raises:
+            UserError: For a line that is not a JSON object, with file and line number.
+        """
+        return read(self.path / "items.jsonl")
+
+    def newest(self) -> dict[str, Newest]:
+        """Return the newest attempt at each key that has one, in the order of first attempts.
+
+        Raises:
+            UserError: If a row of `trials.jsonl` lacks its key, attempt or status.
+        """
+        newest: dict[str, Newest] = {}
+        for number, row in enumerate(self.rows("trials"), start=1):
+            match row:
+                case {"key": str(key), "attempt": int(attempt), "status": str(status)}:
+                    if key not in newest or attempt >= newest[key].attempt:
+                        newest[key] = Newest(attempt, status in FINISHED)
+                case _:
+                    raise UserError(
+                        f"{self.path / 'trials.jsonl'}: row {number}",
+                        "has no key, attempt or status",
+                        "restore the row or delete it",
+                    )
+        return newest
+
+    def newest_trials(self) -> Iterator[Row]:
+        """Yield each key's newest row of `trials.jsonl`, in the order of the file.
+
+        Reads the file twice, so that memory holds one row at a time.
+        """
+        newest = self.newest()
+        for row in self.rows("trials"):
+            if newest.get(row["key"]) is not None and row["attempt"] == newest[row["key"]].attempt:
+                del newest[row["key"]]
+                yield row
+
+    def attempt_paths(self, trial: Mapping[str, Any]) -> AttemptPaths:
+        """Return where the files of one attempt lie.
+
+        Args:
+            trial: A row of `trials.jsonl`: `endpoint, suite, condition, item, trial, attempt` and,
+                in an item of several turns, `turn`.
+        """
+        cell = keys.cell(trial["endpoint"], trial["suite"], trial["condition"])
+        stem = keys.file(trial["item"], trial["trial"], trial["attempt"], trial.get("turn"))
+        return AttemptPaths(
+            events=self.path / "events" / cell / f"{stem}.jsonl",
+            audio=self.path / "audio" / cell / f"{stem}.flac",
+            reply=self.path / "audio" / cell / f"{stem}.reply.flac",
+        )
+
+    # Writing
+
+    def append(self, name: RowFile, row: Mapping[str, Any]) -> None:
+        """Append one row: one whole line in one write, there even if the process dies next.
+
+        Raises:
+            UserError: If the disk is full; nothing of the row stays, and the run is resumable.
+            ValueError: If a number is not finite.
+        """
+        self._must_be_writable()
+        if name not in self._appenders:
+            self._appenders[name] = Appender(self.path / f"{name}.jsonl")
+        content = self._redactor.json(dict(row))
+        assert isinstance(content, dict)  # noqa: S101 - an object stays an object
+        self._appenders[name].append(content)
+
+    def write_items(self, items: Iterable[Mapping[str, Any]]) -> None:
+        """Write `items.jsonl`, whole or not at all.
+
+        Raises:
+            UserError: If the disk is full, or if two items would share their files on this disk.
+        """
+        seen: dict[str, tuple[str, str]] = {}
+        folds = self._ignores_case()
+        with self.replacing(self.path / "items.jsonl") as partial, partial.open("wb") as stream:
+            for item in items:
+                if folds:
+                    _refuse_twin(seen, item["suite"], item["item"])
+                line = self._redactor.text(dump(item))
+                stream.write(line.encode("utf-8", "backslashreplace"))
+
+    def replace(self, name: str, text: str) -> None:
+        """Write a whole file of the folder (`summary.json`, `report.md`): the old one or the new.
+
+        Raises:
+            UserError: If the disk is full; the old file stays.
+        """
+        self.write(self.path / name, text)
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a text file inside the folder, whole or not at all; its folder is made.
+
+        Raises:
+            UserError: If the disk is full.
+        """
+        with self.replacing(path) as partial:
+            partial.write_bytes(self._redactor.text(text).encode("utf-8", "backslashreplace"))
+
+    @contextmanager
+    def replacing(self, path: Path) -> Iterator[Path]:
+        """Give a path to write to; it takes the name `path` when the block ends without an error.
+
+        Raises:
+            UserError: If the disk is full; a file that was there stays.
+        """
+        self._must_be_writable()
+        partial = self.path / _PARTIAL / f"{secrets.token_hex(4)}-{path.name}"
+        with disk(path):
+            partial.parent.mkdir(exist_ok=True)
+            try:
+                yield partial
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partial.replace(path)
+            except BaseException:
+                partial.unlink(missing_ok=True)
+                raise
+
+    def remove_orphans(self) -> int:
+        """Remove logs and audio of attempts that have no row: their process was killed.
+
+        Returns:
+            How many files were removed.
+        """
+        self._must_be_writable()
+        known = {path for row in self.rows("trials") for path in _names(self.attempt_paths(row))}
+        removed = 0
+        with disk(self.path):
+            for kind in ("events", "audio"):
+                for cell in _entries(self.path / kind):
+                    for entry in _entries(cell):
+                        if str(entry) not in known:
+                            entry.unlink()
+                            removed += 1
+        return removed
+
+    def _must_be_writable(self) -> None:
+        if self._lock is None:
+            raise RuntimeError(f"{self.path} was opened for reading")
+
+    def _ignores_case(self) -> bool:
+        return (self.path / "RUN.JSON").exists()
+
+
+def _names(paths: AttemptPaths) -> tuple[str, str, str]:
+    return str(paths.events), str(paths.audio), str(paths.reply)
+
+
+def _entries(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _refuse_twin(seen: dict[str, tuple[str, str]], suite: str, item: str) -> None:
+    folded = keys.key("", suite, item, "", 0).casefold()
+    other = seen.setdefault(folded, (suite, item))
+    if other != (suite, item):
+        raise UserError(
+            f"suite {suite}",
+            f"items {other[1]!r} and {item!r} differ in upper and lower case alone",
+            "rename one, or put the run on a disk that tells them apart (--out)",
+        )
+
+
+def _new_folder(parent: Path, name: str) -> Path:
+    for _ in range(100):
+        path = parent / folder_name(name, utc_now(), secrets.token_hex(2))
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        return path
+    raise UserError(str(parent), "no free name for a run folder", "choose another --out")
+
+
+def _read_run(path: Path) -> Row:
+    place = str(path)
+    if not path.exists():
+        raise UserError(place, "no such folder", "give the path that `voxmeter run` printed")
+    file = path / "run.json"
+    if not file.is_file():
+        raise UserError(place, "not a run folder: it has no run.json", "give a run's own folder")
+    try:
+        with disk(file):
+            run = json.loads(file.read_bytes())
+    except ValueError:
+        run = None
+    if not isinstance(run, dict) or not isinstance(run.get("schema"), int):
+        raise UserError(str(file), "is damaged: no JSON object with a schema", "restore the file")
+    if run["schema"] > SCHEMA:
+        raise UserError(
+            str(file),
+            f"schema {run['schema']} is newer than {SCHEMA}, the newest known here",
+            "pip install --upgrade voxmeter",
+        )
+    return run
+
+
+def _locked(path: Path) -> IO[str]:
+    """Return the open, locked lock file; the lock ends with the process, so none is ever stale."""
+    with disk(path):
+        file = (path / _LOCK).open("a+", encoding="ascii")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        owner = re.sub(r"[^0-9]", "", file.read(20))
+        file.close()
+        process = f"process {owner}" if owner else "another process"
+        raise UserError(
+            str(path), f"{process} is writing to this run", "wait until it has ended, or stop it"
+        ) from None
+    except OSError as error:  # some network disks know no locks: say so, and go on
+        warn(f"{path}: cannot be locked ({error.strerror}); let no two processes write to it")
+    file.seek(0)
+    file.truncate()
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
