@@ -12,18 +12,26 @@ from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
-from voxmeter.scoring.speech import speech_bounds
 
 from voxmeter.endpoints.errors import UserError
+from voxmeter.scoring.speech import speech_bounds
 from voxmeter.scoring.text import repetition
 
 RATE = 16_000
 """Samples a second that Whisper takes."""
 
+GATE_DBFS = -55.0
+"""A reply whose loudest 100 ms stay under this level, dB below full scale, is not speech.
+
+It lies above the -60 dBFS at which single frames count as audible, because noise of that level
+crosses it all the time, and Whisper reads "you" or "thank you" in noise.
+"""
+
 Device = Literal["auto", "cpu", "cuda"]
 Samples = npt.NDArray[np.float32]
 
 _QUIET_KEPT = RATE // 2  # samples of quiet left on both sides of the speech
+_SHORTEST = RATE // 20  # samples; no word is shorter than 50 ms
 _DETECTION = 30 * RATE  # Whisper's window
 _ENGLISH = "en"
 
@@ -47,7 +55,7 @@ class AsrSettings:
     compute_type: str = "auto"
     cpu_threads: int = 1
 
-    def recorded(self) -> Mapping[str, object]:
+    def recorded(self) -> dict[str, object]:
         """Return what can change a text, as JSON values; threads cannot."""
         row = asdict(self)
         del row["cpu_threads"]
@@ -92,7 +100,7 @@ class Transcriber:
                 language is not there.
         """
         self.settings = settings or AsrSettings()
-        self.device, compute_type = _placement(self.settings)
+        self.device, compute_type = placement(self.settings)
         self._model, multilingual = _load(model_dir, self.device, compute_type, self.settings)
         self._english_only = not multilingual
         self._check_language(self.settings.language)
@@ -113,9 +121,10 @@ class Transcriber:
         detail: dict[str, object] = {"device": self.device}
         if not_finite:
             detail["not_finite"] = not_finite
-        bounds = speech_bounds(audio, RATE)
-        if bounds is None:
+        bounds = speech_bounds(audio, RATE) if loudest_dbfs(audio) >= GATE_DBFS else None
+        if bounds is None or bounds.end_sample - bounds.onset_sample < _SHORTEST:
             return Transcript("", asked, gated=True, detail=detail)
+        detail["sound"] = bounds.kind
         voiced = audio[bounds.onset_sample : bounds.end_sample]
         if asked == "auto":
             asked, probability = self._detect(voiced)
@@ -138,8 +147,8 @@ class Transcriber:
         text = "".join(segment.text for segment in segments).strip()
         return text, {
             "repetition": asdict(repetition(text)),
-            "no_speech": max((float(segment.no_speech_prob) for segment in segments), default=0.0),
-            "confidence": min((float(segment.avg_logprob) for segment in segments), default=0.0),
+            "no_speech": _finite(max((part.no_speech_prob for part in segments), default=0.0)),
+            "confidence": _finite(min((part.avg_logprob for part in segments), default=0.0)),
         }
 
     def _detect(self, voiced: Samples) -> tuple[str, float]:
@@ -159,8 +168,26 @@ class Transcriber:
             raise UserError(f"language {language!r}", found, "use the model base or a larger one")
 
 
-def _placement(settings: AsrSettings) -> tuple[str, str]:
-    """Return the device and the compute type to load with."""
+def loudest_dbfs(audio: Samples) -> float:
+    """Return the level of the loudest 100 ms, dB below full scale; -inf for silence or nothing.
+
+    Args:
+        audio: Shape (n,), at 16,000 samples a second, finite.
+    """
+    if not len(audio):
+        return -np.inf
+    window = min(RATE // 10, len(audio))  # a shorter signal is one window
+    energy = np.concatenate([[0.0], np.cumsum(np.square(audio, dtype=np.float64))])
+    loudest = float(np.max(energy[window:] - energy[:-window])) / window
+    return 10 * float(np.log10(loudest)) if loudest > 0 else -np.inf
+
+
+def placement(settings: AsrSettings) -> tuple[str, str]:
+    """Return the device and the compute type that `auto` means on this machine.
+
+    Raises:
+        UserError: If the machine does not have what the settings name.
+    """
     import ctranslate2
 
     gpus = ctranslate2.get_cuda_device_count()
@@ -207,3 +234,7 @@ def _clean(samples: npt.ArrayLike) -> tuple[Samples, int]:
     if wrong:
         audio = np.nan_to_num(audio, nan=0.0, posinf=0.0, neginf=0.0)
     return np.clip(audio, -1.0, 1.0), wrong
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None  # JSON has no word for the others

@@ -1,0 +1,129 @@
+"""The process that runs Whisper: lowest priority, one model, one reply at a time.
+
+Started by `voxmeter.client.transcribe`; it ends when its parent closes the pipe or dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from voxmeter.client.audio import Pcm, read, resample, sha256
+from voxmeter.client.transcribe_wire import Samples, receive, send
+from voxmeter.client.transcript_cache import TranscriptCache
+from voxmeter.endpoints.errors import ClipError, UserError
+from voxmeter.scoring.asr import RATE, AsrSettings, Transcriber, Transcript, placement
+
+
+def main() -> None:
+    """Serve one parent until it closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not get between the messages
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        setup, _ = receive(requests)
+        _lower_priority(setup["priority"])
+        reader = _Reader(setup)
+        while True:
+            request, samples = receive(requests)
+            send(replies, _reply(reader, request, samples))
+    # Threads of the libraries may still hold locks; there is nothing left to save.
+    os._exit(0)
+
+
+def _reply(reader: _Reader, request: dict[str, Any], samples: Samples) -> dict[str, object]:
+    try:
+        return reader.serve(request, samples)
+    except UserError as error:
+        return {"user_error": [error.place, error.found, error.cure]}
+    except ClipError as error:
+        return {"unscored": "the reply's audio cannot be read", "problem": str(error)}
+    except Exception as error:  # noqa: BLE001 - foreign code; out of memory on a GPU, for one
+        problem = f"{type(error).__name__}: {error}"
+        return {"unscored": "Whisper failed", "problem": problem[:500]}
+
+
+class _Reader:
+    """The cache, and behind it a model that is loaded when the first reply is not in the cache."""
+
+    def __init__(self, setup: dict[str, Any]) -> None:
+        self._setup = setup
+        self._settings = AsrSettings(**setup["settings"])
+        self._cache: TranscriptCache | None = None
+        self._whisper: Transcriber | None = None
+        self._asked = 0
+
+    def serve(self, request: dict[str, Any], samples: Samples) -> dict[str, object]:
+        """Return the transcript, or this process's own state for `what = "state"`."""
+        if request["what"] == "load":
+            self._model()
+        if request["what"] != "transcribe":
+            return {"state": self._state()}
+        pcm = _pcm(request, samples)
+        language = request["language"] or self._settings.language
+        cache, key = self._open_cache(), sha256(pcm)
+        found = cache.get(key, language) if cache else None
+        if found is None:
+            found = self._read(pcm, language)
+            if cache:
+                cache.put(key, language, found)
+        return {"transcript": asdict(found)}
+
+    def _read(self, pcm: Pcm, language: str) -> Transcript:
+        model = self._model()
+        self._asked += 1
+        return model.transcribe(resample(pcm, RATE).samples, language)
+
+    def _model(self) -> Transcriber:
+        if self._whisper is None:
+            self._whisper = Transcriber(Path(self._setup["model"]), self._settings)
+        return self._whisper
+
+    def _open_cache(self) -> TranscriptCache | None:
+        if self._setup["cache"] is None:
+            return None
+        if self._cache is None:
+            device, compute_type = placement(self._settings)
+            settings = self._settings.recorded() | {
+                "device": device,
+                "compute_type": compute_type,
+            }
+            self._cache = TranscriptCache(
+                Path(self._setup["cache"]), self._setup["model_hash"], settings
+            )
+        return self._cache
+
+    def _state(self) -> dict[str, object]:
+        policy = os.sched_getscheduler(0) if hasattr(os, "sched_getscheduler") else None
+        idle = policy is not None and policy == os.SCHED_IDLE
+        return {"pid": os.getpid(), "nice": os.nice(0), "idle": idle, "asked": self._asked}
+
+
+def _pcm(request: dict[str, Any], samples: Samples) -> Pcm:
+    if request["path"] is not None:
+        return read(request["path"])
+    wrong = ~np.isfinite(samples)
+    return Pcm(np.where(wrong, np.float32(0), samples), request["rate"])
+
+
+def _lower_priority(priority: str) -> None:
+    """Run when nothing else wants to: pacing and time stamps come first."""
+    if priority == "normal":
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(19)
+    if priority == "idle" and sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+if __name__ == "__main__":
+    main()
