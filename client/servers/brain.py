@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -151,7 +151,7 @@ class Brain(Protocol):
         """
         ...
 
-    def answer(self, turn: UserTurn) -> AsyncIterator[Spoken]:
+    def answer(self, turn: UserTurn) -> AsyncGenerator[Spoken, None]:
         """Yield the reply, piece by piece; cancelled when the user or the client breaks in.
 
         Must not block the event loop: 50 sessions share it. An exception ends the reply with a

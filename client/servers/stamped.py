@@ -1,0 +1,69 @@
+"""A server's websocket connection that knows when each of its messages was complete."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from websockets.asyncio.server import ServerConnection
+from websockets.frames import DATA_OPCODES, Frame
+from websockets.protocol import Event
+
+from voxmeter.client.clock import Clock, SystemClock
+from voxmeter.endpoints.codec import Binary, Message, Text
+
+
+class StampedServerConnection(ServerConnection):
+    """Notes when the data that completed each message reached this process, before any parsing.
+
+    Attributes:
+        clock: Where the stamps come from.
+        admission: What the upgrade decided about this session; set by the host.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the library's own
+        super().__init__(*args, **kwargs)
+        self.clock: Clock = SystemClock()
+        self.admission: object = None
+        self._stamps: deque[int] = deque()
+        self._arrived = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Stamp the data, then let the library parse it."""
+        self._arrived = self.clock.now()
+        super().data_received(data)
+
+    def process_event(self, event: Event) -> None:
+        """Keep the stamp of every message's last frame, in order."""
+        if isinstance(event, Frame) and event.opcode in DATA_OPCODES and event.fin:
+            self._stamps.append(self._arrived)
+        super().process_event(event)
+
+    async def receive(self) -> tuple[int, Message]:
+        """Return the next message with the moment (ns) at which it was complete.
+
+        Raises:
+            ConnectionClosed: If there will be none.
+        """
+        data = await self.recv()
+        return self._stamps.popleft(), Text(data) if isinstance(data, str) else Binary(data)
+
+    async def send_messages(self, messages: Sequence[Message]) -> int:
+        """Send messages; return the moment (ns) at which the last one was with the system.
+
+        Raises:
+            ConnectionClosed: If the connection has ended.
+            TypeError: If a websocket cannot carry one of them.
+        """
+        for message in messages:
+            if not isinstance(message, Text | Binary):
+                raise TypeError(f"a websocket cannot carry {type(message).__name__}")
+            await self.send(message.data)
+        return self.clock.now()
+
+    def cut(self) -> None:
+        """Drop the connection without a closing handshake."""
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
