@@ -1,0 +1,292 @@
+"""`summary.json`: every figure of a run, from its trials, scores and items alone.
+
+Rules, the same for every suite and endpoint: repeated trials of an item are averaged first and
+whole clusters are resampled; warm-up turns are in no figure but "cold"; trials that failed through
+our own fault leave n and are counted; the endpoint's failures and replies without a clear answer
+count as wrong; latency comes from trials with a reply whose latency our own lateness did not
+spoil, and the others are counted as missing or invalid.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from voxmeter.client.advice import warnings_of
+from voxmeter.client.columns import (
+    ABSENT,
+    LEFT_OUT,
+    SCORED,
+    UNSCORED,
+    Columns,
+    Floats,
+    Row,
+    read_columns,
+    read_items,
+)
+from voxmeter.client.planned import expected_latency, planned_cells
+from voxmeter.client.runfolder import RunFolder
+from voxmeter.scoring.definitions import LATENCY, SPEECH, definition
+from voxmeter.scoring.stats import Indices, Interval, mean_interval, percentile
+
+SCHEMA = 1
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+Json = dict[str, Any]
+
+
+def summarise(folder: RunFolder) -> Json:
+    """Return the content of `summary.json` for a run folder, without gates.
+
+    Reads `run.json` (for what was planned), `items.jsonl`, `trials.jsonl` and `scores.jsonl`;
+    never audio, events or a running process. No number in it is NaN or infinite: what is not
+    known is null.
+
+    Raises:
+        UserError: If a file of the folder is damaged.
+    """
+    items = read_items(folder.items())
+    columns = read_columns(items, folder.newest_trials(), folder.rows("scores"))
+    return summary_of(columns, folder.run, Counter(suite for suite, _ in items))
+
+
+def summary_of(columns: Columns, run: Row, items_of_suite: Mapping[str, int]) -> Json:
+    """Return the content of `summary.json`.
+
+    Args:
+        columns: Of `read_columns`.
+        run: Content of `run.json`.
+        items_of_suite: Number of items of each suite, to tell what was planned.
+    """
+    planned = planned_cells(run, items_of_suite)
+    known = dict.fromkeys([*planned, *sorted(columns.cells)])
+    index = {cell: number for number, cell in enumerate(columns.cells)}
+    seed = int((run.get("config") or {}).get("run", {}).get("seed", 0))
+    cells = [
+        _cell(columns, cell, index.get(cell, -1), planned.get(cell), run, seed) for cell in known
+    ]
+    summary = {
+        "schema": SCHEMA,
+        "run": str(run.get("run", "")),
+        "cells": cells,
+        "audit": _audit(columns),
+        "calibration": run.get("calibration"),
+    }
+    return {**summary, "warnings": warnings_of(summary, columns)}
+
+
+def _cell(
+    columns: Columns,
+    names: tuple[str, str, str],
+    code: int,
+    planned: int | None,
+    run: Row,
+    seed: int,
+) -> Json:
+    inside = columns.cell == code
+    counted = np.flatnonzero(inside & ~columns.warmup)
+    cold = np.flatnonzero(inside & columns.warmup)
+    kinds = {columns.latency_kinds.texts[kind] for kind in set(columns.latency_kind[inside])}
+    expected = expected_latency(run, names[0])
+    cell: Json = {
+        "endpoint": names[0],
+        "suite": names[1],
+        "condition": names[2],
+        "latency_kind": kinds.pop() if len(kinds) == 1 else ("mixed" if kinds else None),
+        "reply_channel": _channel(columns, code),
+        "planned": len(counted) if planned is None else planned,
+        "status": _statuses(columns, counted),
+        "metrics": metrics_of(columns, counted, seed),
+        "groups": _groups(columns, counted, seed),
+        "cold": _cold(columns, cold),
+    }
+    if expected is not None:
+        cell["control"] = {"expected": expected}
+    return cell
+
+
+def _channel(columns: Columns, code: int) -> str | None:
+    channels = columns.channels.get(code, set()) - {""}
+    return channels.pop() if len(channels) == 1 else ("mixed" if channels else None)
+
+
+def _statuses(columns: Columns, rows: Indices) -> dict[str, int]:
+    counts = np.bincount(columns.status[rows], minlength=len(columns.statuses.texts))
+    named = zip(columns.statuses.texts, counts.tolist(), strict=True)
+    return {name: count for name, count in named if count}
+
+
+def metrics_of(columns: Columns, rows: Indices, seed: int = 0, *, every: bool = True) -> Json:
+    """Return all figures of a selection of trials.
+
+    Args:
+        columns: The run.
+        rows: Shape (n,), the trials' positions; no warm-up turns.
+        seed: Seed of the intervals.
+        every: Whether metrics without a single value are listed too.
+    """
+    found = _answers(columns, rows, seed)
+    for name in dict.fromkeys(["speech_text_disagreement", *SPEECH, *sorted(columns.scores)]):
+        if name not in LATENCY and name not in found:
+            found[name] = _scored(columns, rows, name, seed)
+    for name in LATENCY:
+        found[name] = _latency(columns, rows, name, seed)
+    return found if every else {name: entry for name, entry in found.items() if entry["n"]}
+
+
+def _answers(columns: Columns, rows: Indices, seed: int) -> Json:
+    """Headline accuracy and its kin; all but `text_accuracy` and the parsed one share their n."""
+    state = columns.column("accuracy").state[rows]
+    not_scored = (state == ABSENT) & columns.with_reply[rows]
+    unfit = ~columns.closed[rows] | columns.ours[rows] | (state == LEFT_OUT) | not_scored
+    kept = rows[~unfit]
+    parsed = state[~unfit] == SCORED
+    right = _values_or(columns, "accuracy", kept, 0.0)
+    beside = {"unscored": int(np.count_nonzero(~parsed)), "left_out": int(np.count_nonzero(unfit))}
+    text = columns.column("text_accuracy").state[rows]
+    wrote = rows[(text == SCORED) | (text == UNSCORED)]
+    blamed = rows[~columns.ours[rows]]
+    figures: dict[str, tuple[Indices, Floats, dict[str, int]]] = {
+        "accuracy": (kept, right, beside),
+        "accuracy_parsed": (kept[parsed], right[parsed], {}),
+        "parse_rate": (kept, parsed.astype(np.float64), {}),
+        "accuracy_chance_imputed": (
+            kept,
+            _values_or(columns, "accuracy", kept, columns.chance[kept]),
+            beside,
+        ),
+        "accuracy_strict": (kept, _values_or(columns, "accuracy_strict", kept, 0.0), {}),
+        "text_accuracy": (
+            wrote,
+            _values_or(columns, "text_accuracy", wrote, 0.0),
+            {"unscored": int(np.count_nonzero(text == UNSCORED))},
+        ),
+        "reply_rate": (blamed, columns.with_reply[blamed].astype(np.float64), {}),
+    }
+    return {
+        name: _mean(columns, name, chosen, values, seed) | more
+        for name, (chosen, values, more) in figures.items()
+    }
+
+
+def _values_or(columns: Columns, name: str, rows: Indices, otherwise: Floats | float) -> Floats:
+    column = columns.column(name)
+    scored = column.state[rows] == SCORED
+    return np.asarray(np.where(scored, column.value[rows], otherwise), np.float64)
+
+
+def _scored(columns: Columns, rows: Indices, name: str, seed: int) -> Json:
+    """A metric with one row a trial, over the trials that have a value."""
+    column = columns.column(name)
+    state = column.state[rows]
+    kept = rows[state == SCORED]
+    unscored = int(np.count_nonzero((state == UNSCORED) | (state == LEFT_OUT)))
+    return _mean(columns, name, kept, column.value[kept], seed) | {"unscored": unscored}
+
+
+def _mean(columns: Columns, name: str, rows: Indices, values: Floats, seed: int) -> Json:
+    meant = definition(name)
+    interval = mean_interval(
+        values,
+        columns.item[rows].astype(np.int64),
+        columns.cluster[rows].astype(np.int64),
+        rate=meant is not None and meant.kind == "rate",
+        seed=seed,
+    )
+    return {
+        **_limits(interval or _NONE),
+        "n": len(rows),
+        "items": len(np.unique(columns.item[rows])),
+        "unit": meant.unit if meant else "score",
+        "better": meant.better if meant else None,
+    }
+
+
+def _latency(columns: Columns, rows: Indices, name: str, seed: int) -> Json:
+    """Mean and percentiles over trials with a reply and an unspoiled latency."""
+    column, meant = columns.column(name), LATENCY[name]
+    expected = rows[~columns.ours[rows]]
+    valid = columns.latency_valid[expected]
+    timed = expected[valid & columns.with_reply[expected]]
+    kept = timed[column.state[timed] == SCORED]
+    values = column.value[kept]
+    clusters = columns.cluster[kept].astype(np.int64)
+    items = columns.item[kept].astype(np.int64)
+    mean = mean_interval(values, items, clusters, seed=seed)
+    entry: Json = {"mean": _limits(mean or _NONE)}
+    for label, fraction in PERCENTILES.items():
+        found = percentile(values, fraction, clusters)
+        entry[label] = None if found is None else _limits(found)
+    invalid = int(np.count_nonzero(~valid))
+    return {
+        **entry,
+        "n": len(kept),
+        "missing": int(len(expected) - invalid - len(kept)),
+        "invalid": invalid,
+        "unit": meant.unit,
+        "better": meant.better,
+    }
+
+
+_NONE = (None, None, None)
+
+
+def _limits(interval: Interval | tuple[None, None, None]) -> Json:
+    return {name: _rounded(one) for name, one in zip(_LIMITS, interval, strict=True)}
+
+
+_LIMITS = ("value", "low", "high")
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 6)
+
+
+def _groups(columns: Columns, rows: Indices, seed: int) -> list[Json]:
+    """Figures of each group of the cell, outer groups before the groups inside them."""
+    members: dict[tuple[str, ...], list[int]] = {}
+    for code in np.unique(columns.item[rows]).tolist():
+        path = columns.items[code].path
+        for depth in range(1, len(path) + 1):
+            members.setdefault(path[:depth], []).append(code)
+    groups = []
+    for path in sorted(members):
+        chosen = rows[np.isin(columns.item[rows], members[path])]
+        figures = metrics_of(columns, chosen, seed, every=False)
+        groups.append({"path": list(path), "metrics": figures})
+    return groups
+
+
+def _cold(columns: Columns, rows: Indices) -> Json:
+    """Latency of the warm-up turns, in order; in no other figure."""
+    cold: Json = {"n": len(rows)}
+    for name in ("first_packet_ms", "first_audible_ms", "first_text_ms"):
+        values = columns.column(name).value[rows]
+        cold[name] = [round(value, 3) for value in values[np.isfinite(values)].tolist()]
+    return cold
+
+
+def _audit(columns: Columns) -> Json:
+    """The client's own lateness over all trials but warm-ups.
+
+    `p50` is the median of the trials' medians, `p99` the 99th percentile of the trials' 99th
+    percentiles, `max` the largest of all.
+    """
+    counted = ~columns.warmup
+    audit: Json = {}
+    for name in ("send_lateness_ms", "loop_lag_ms"):
+        audit[name] = {
+            part: _quantile(columns.audit[f"{name}.{part}"][counted], fraction)
+            for part, fraction in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
+        }
+    audit["latency_invalid"] = int(np.count_nonzero(counted & ~columns.latency_valid))
+    audit["hosts"] = [host for host in columns.hosts.texts if host]
+    return audit
+
+
+def _quantile(values: Floats, fraction: float) -> float | None:
+    finite = values[np.isfinite(values)]
+    return round(float(np.quantile(finite, fraction)), 3) if len(finite) else None
