@@ -1,0 +1,282 @@
+"""OpenAI Realtime, the client's side: GA shape by default, both spellings understood on receive.
+
+How it is known: the types of the `openai` package 3.57, sessions with running servers, and public
+reports; the address and a few error codes from documentation only.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+from voxmeter.endpoints import g711
+from voxmeter.endpoints.codec import (
+    Address,
+    Ended,
+    Json,
+    Message,
+    Settings,
+    Step,
+    Text,
+    Traits,
+    Turn,
+)
+from voxmeter.endpoints.errors import UserError
+from voxmeter.endpoints.events import Closed, Event, Ready
+from voxmeter.endpoints.fields import Fields, parse_object
+from voxmeter.endpoints.openai_dialect import (
+    LEGACY_EVENTS,
+    PROTOCOL,
+    read_format,
+    text_type,
+)
+from voxmeter.endpoints.openai_faults import close_fault, error_fault
+from voxmeter.endpoints.openai_options import Object, Wanted, read
+from voxmeter.endpoints.openai_replies import Replies
+
+DEFAULT_URL = "wss://api.openai.com/v1/realtime"
+MIN_COMMIT_MS = 100
+"""A shorter buffer may not be committed."""
+HEARD_MARGIN_MS = 100
+"""The server's own count of an item may be this much shorter than the bytes that it sent."""
+
+_NAMES = {
+    "session.update": "session.update",
+    "append": "input_audio_buffer.append",
+    "commit": "input_audio_buffer.commit",
+    "item": "conversation.item.create",
+    "truncate": "conversation.item.truncate",
+    "response.create": "response.create",
+    "response.cancel": "response.cancel",
+}
+"""Our short name of a client event -> its type. The short name begins the event's id."""
+
+
+def client(settings: Settings) -> Client:
+    """Return the codec of one session.
+
+    Raises:
+        UserError: If an option is unknown, or has a value that it cannot have.
+    """
+    return Client(read(settings))
+
+
+class Client:
+    """One session of OpenAI Realtime; see `Codec` for its verbs."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._ready = False
+        self._sent = 0
+        self._appended = False
+        self._written = False
+        self._question = bytearray()
+        self._replies = Replies(wanted.output, interrupts=wanted.interrupt_response)
+
+    @property
+    def traits(self) -> Traits:
+        """What the driver must know."""
+        wanted = self._wanted
+        return Traits(
+            input_rate=wanted.input.rate,
+            input_encoding=wanted.input.encoding,
+            turn_end=wanted.turn_end,
+            history=True,
+            min_turn_ms=MIN_COMMIT_MS if wanted.turn_end == "commit" else 0,
+            reply_channel="text" if wanted.modality == "text" else "speech",
+        )
+
+    def address(self, url: str, api_key: str | None) -> Address:
+        """Return where to connect: the model in the query, the key in a header.
+
+        A URL without a path gets `/v1/realtime`; `http` becomes `ws`; an empty one is OpenAI's own.
+
+        Raises:
+            UserError: If the URL is none, or the key cannot stand in a header.
+        """
+        headers = {"OpenAI-Beta": "realtime=v1"} if self._wanted.dialect == "legacy" else {}
+        if api_key:
+            if not (api_key.isascii() and api_key.isprintable()):
+                found = "has line ends or characters outside ASCII"
+                raise UserError("the API key", found, "copy it again, without spaces around it")
+            name = self._wanted.key_header
+            headers[name] = f"Bearer {api_key}" if name.lower() == "authorization" else api_key
+        return Address(_address(url or DEFAULT_URL, self._wanted), headers)
+
+    def open(self) -> Step:
+        """Ask for the session; `Ready` comes when the server confirms it."""
+        return self._send(("session.update", {"session": self._wanted.session()}))
+
+    def turn(self, turn: Turn) -> Step:
+        """Add one earlier turn; a user's audio goes before its text, an assistant has text only."""
+        content: Object = {"type": text_type(turn.role, self._wanted.dialect), "text": turn.text}
+        if turn.role == "user" and turn.pcm:
+            content = {"type": "input_audio", "audio": _base64(self._encoded(turn.pcm))}
+        elif not turn.text:
+            return Step()
+        return self._send(("item", {"item": _item(turn.role, content)}))
+
+    def audio(self, data: bytes) -> Step:
+        """Send one frame, or keep it for the one request."""
+        if not data:
+            return Step()
+        self._appended = True
+        if self._wanted.turn_end == "request":
+            self._question += data
+            return Step()
+        return self._send(("append", {"audio": _base64(data)}))
+
+    def text(self, text: str) -> Step:
+        """Add a written question, or a part of one, to this turn."""
+        self._written = True
+        content: Object = {"type": "input_text", "text": text}
+        return self._send(("item", {"item": _item("user", content)}))
+
+    def end_turn(self) -> Step:
+        """Commit and ask for a reply; nothing, where the server closes turns by itself."""
+        asked: list[tuple[str, Object]] = []
+        if self._appended and self._wanted.turn_end == "request":
+            content: Object = {"type": "input_audio", "audio": _base64(bytes(self._question))}
+            asked = [("item", {"item": _item("user", content)})]
+        elif self._appended and self._wanted.turn_end == "commit":
+            asked = [("commit", {})]
+        elif not self._written or self._appended:
+            return Step()
+        self._question.clear()
+        self._appended = self._written = False
+        return self._send(*asked, ("response.create", {}))
+
+    def played(self, reply: str) -> Step:
+        """Say nothing: this protocol has no word for it."""
+        return Step()
+
+    def cancel(self, heard_ms: int) -> Step:
+        """Stop the reply under way, and cut the newest reply to what was heard of it."""
+        asked: list[tuple[str, Object]] = []
+        active = self._replies.active
+        if active is not None:
+            asked.append(("response.cancel", {"response_id": active} if active else {}))
+            self._replies.drop_active()
+        item = self._replies.item
+        if item is not None and item.id:
+            heard = max(0, min(heard_ms, int(item.sent_ms) - HEARD_MARGIN_MS))
+            where: Object = {"item_id": item.id, "content_index": item.content_index}
+            asked.append(("truncate", {**where, "audio_end_ms": heard}))
+        return self._send(*asked)
+
+    def close(self) -> Step:
+        """Say nothing: closing the connection is enough."""
+        return Step()
+
+    def receive(self, message: Message) -> Step:
+        """Return what one server event stands for; events of unknown types stand for nothing."""
+        if isinstance(message, Ended):
+            fault = close_fault(message)
+            closed = Closed(message.code, message.reason)
+            return Step([closed] if fault is None else [fault, closed])
+        told = parse_object(PROTOCOL, message)
+        kind = told.text("type")
+        match LEGACY_EVENTS.get(kind, kind):
+            case "session.updated":
+                return Step(self._updated(told.object("session")))
+            case "error":
+                error = told.object("error")
+                sent = self._named(error.text("event_id", "") or told.text("event_id", ""))
+                return Step([error_fault(error, sent, ready=self._ready)])
+            case "input_audio_buffer.committed":
+                return self._committed()
+            case name:
+                return Step(self._replies.receive(name, told))
+
+    def _updated(self, session: Fields) -> list[Event]:
+        """Check that the session is what was asked for: a wrong rate only sounds wrong."""
+        for side, asked in (("input", self._wanted.input), ("output", self._wanted.output)):
+            agreed = read_format(session, "input" if side == "input" else "output", asked)
+            if agreed != asked and not (side == "output" and self._wanted.modality == "text"):
+                cure = f"set {side}_rate and {side}_encoding to match"
+                raise session.problem(f"the server takes {side} as {agreed}, not {asked}; {cure}")
+        self._check_detection(session)
+        if self._ready:
+            return []
+        self._ready = True
+        unsent = self._wanted.settings.temperature is not None and self._wanted.dialect == "ga"
+        return [Ready(note="temperature was not sent: GA sessions have none" if unsent else "")]
+
+    def _check_detection(self, session: Fields) -> None:
+        place = session if "turn_detection" in session.data else session.object("audio")
+        place = place if place is session else place.object("input")
+        if self._wanted.turn_end == "silence" and place.has_null("turn_detection"):
+            raise session.problem("the server has no turn detection; set turn_end = 'commit'")
+        if self._wanted.turn_end == "commit" and place.has("turn_detection"):
+            problem = "the server closes turns itself though none was to"
+            raise session.problem(f"{problem}; set turn_end = 'silence'")
+
+    def _committed(self) -> Step:
+        """Ask for the reply to a turn that the server closed, where it was told not to begin."""
+        self._appended = self._written = False
+        if self._wanted.turn_end == "silence" and not self._wanted.create_response:
+            return self._send(("response.create", {}))
+        return Step()
+
+    def _encoded(self, pcm: bytes) -> bytes:
+        match self._wanted.input.encoding:
+            case "pcmu":
+                return g711.ulaw_encode(pcm)
+            case "pcma":
+                return g711.alaw_encode(pcm)
+            case _:
+                return pcm
+
+    def _send(self, *asked: tuple[str, Object]) -> Step:
+        messages = []
+        for name, fields in asked:
+            self._sent += 1
+            event: Object = {"type": _NAMES[name], "event_id": f"{name}-{self._sent}", **fields}
+            messages.append(Text(json.dumps(event, separators=(",", ":"))))
+        return Step(messages=messages)
+
+    def _named(self, event_id: str) -> str | None:
+        """Return which kind of message of ours an id is of; None for the server's own ids."""
+        name, _, number = event_id.rpartition("-")
+        ours = name in _NAMES and number.isdecimal() and len(number) < 20
+        return name if ours and 0 < int(number) <= self._sent else None
+
+
+def _item(role: str, content: Object) -> Json:
+    return {"type": "message", "role": role, "content": [content]}
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _address(url: str, wanted: Wanted) -> str:
+    cure = "write it like wss://host/v1/realtime"
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        parts.port  # noqa: B018 - asked for its ValueError
+    except ValueError as error:
+        raise UserError("url", f"{url!r}: {error}", cure) from None
+    scheme = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}.get(parts.scheme)
+    if scheme is None or not host:
+        raise UserError("url", repr(url), cure)
+    given = parse_qs(parts.query, keep_blank_values=True)
+    query = [parts.query] if parts.query else []
+    if wanted.settings.model and "model" not in given:
+        query.append(urlencode({"model": wanted.settings.model}))
+    # Foreign servers may refuse query keys that they do not know.
+    tagged = _is_this_machine(host) if wanted.send_tag is None else wanted.send_tag
+    if wanted.settings.session_tag and tagged and "tag" not in given:
+        query.append(urlencode({"tag": wanted.settings.session_tag}))
+    path = "/v1/realtime" if parts.path in {"", "/"} else parts.path
+    return urlunsplit((scheme, parts.netloc, path, "&".join(query), ""))
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
