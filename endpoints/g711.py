@@ -19,14 +19,14 @@ ULAW_BIAS = 33
 ULAW_LARGEST = 8158  # beyond this a 14-bit magnitude is clipped
 
 
-def ulaw_decode(data: bytes) -> bytes:
+def decode_ulaw(data: bytes) -> bytes:
     """Return 16-bit little-endian samples, one for each μ-law code."""
     import numpy as np
 
     return _ulaw_levels()[np.frombuffer(data, np.uint8)].tobytes()
 
 
-def ulaw_encode(pcm: bytes) -> bytes:
+def encode_ulaw(pcm: bytes) -> bytes:
     """Return one μ-law code for each 16-bit little-endian sample.
 
     Raises:
@@ -35,14 +35,14 @@ def ulaw_encode(pcm: bytes) -> bytes:
     return _encoding("ulaw")[_indices(pcm)].tobytes()
 
 
-def alaw_decode(data: bytes) -> bytes:
+def decode_alaw(data: bytes) -> bytes:
     """Return 16-bit little-endian samples, one for each A-law code."""
     import numpy as np
 
     return _alaw_levels()[np.frombuffer(data, np.uint8)].tobytes()
 
 
-def alaw_encode(pcm: bytes) -> bytes:
+def encode_alaw(pcm: bytes) -> bytes:
     """Return one A-law code for each 16-bit little-endian sample.
 
     Raises:

@@ -17,26 +17,29 @@ Object = dict[str, Json]
 
 _ENCODINGS = ("pcm16", "pcmu", "pcma")
 _SERVER_VAD = ("threshold", "prefix_padding_ms", "silence_duration_ms", "idle_timeout_ms")
-OPTIONS = (
-    "dialect",
-    "output_modalities",
-    "input_encoding",
-    "output_encoding",
-    "speed",
-    "turn_detection",
-    *_SERVER_VAD,
-    "eagerness",
-    "create_response",
-    "interrupt_response",
-    "transcription",
-    "noise_reduction",
-    "reasoning_effort",
-    "max_output_tokens",
-    "key_header",
-    "send_tag",
-    "session",
-)
-"""Every option there is; `docs/endpoints/openai-realtime.md` says what each does."""
+OPTIONS = {
+    "dialect": "'ga' (default) or 'legacy': the spelling that is sent; both are understood",
+    "output_modalities": "'audio' (default; with its transcript) or 'text': replies without audio",
+    "input_encoding": "'pcm16' (default), 'pcmu' or 'pcma' (8 kHz telephone audio)",
+    "output_encoding": "the same for the reply",
+    "speed": "speaking speed, 0.25 to 1.5",
+    "turn_detection": "'server_vad' (default) or 'semantic_vad'; turn_end = 'commit' turns it off",
+    "threshold": "of server_vad, 0 to 1",
+    "prefix_padding_ms": "audio that server_vad keeps before the speech, ms",
+    "silence_duration_ms": "quiet that ends a turn by server_vad, ms",
+    "idle_timeout_ms": "of server_vad: quiet after a reply until the server speaks again, ms",
+    "eagerness": "of semantic_vad: 'low', 'medium', 'high' or 'auto'",
+    "create_response": "false: the server closes turns, the client asks for the reply",
+    "interrupt_response": "false: speech during a reply does not stop it",
+    "transcription": "name of a model that writes down the question, or a whole table",
+    "noise_reduction": "'near_field' or 'far_field', or a whole table",
+    "reasoning_effort": "'minimal' to 'xhigh', for models that reason",
+    "max_output_tokens": "a whole number, or 'inf'",
+    "key_header": "header that carries the key, bare, in place of 'Authorization: Bearer KEY'",
+    "send_tag": "whether the URL carries the session's tag; by default only on this machine",
+    "session": "a table laid over the whole session object, for fields that are not listed here",
+}
+"""Every option there is, with what it does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,9 +223,9 @@ class Client:
     def _encoded(self, pcm: bytes) -> bytes:
         match self._wanted.input.encoding:
             case "pcmu":
-                return g711.ulaw_encode(pcm)
+                return g711.encode_ulaw(pcm)
             case "pcma":
-                return g711.alaw_encode(pcm)
+                return g711.encode_alaw(pcm)
             case _:
                 return pcm
 

@@ -260,7 +260,7 @@ def test_history_in_g711_is_encoded_as_the_session_hears_it() -> None:
     pcm = bytes(range(8))
     (item,) = sent(codec.turn(Turn("user", "left out", pcm)))
     (content,) = item["item"]["content"]
-    assert base64.b64decode(content["audio"]) == g711.ulaw_encode(pcm)
+    assert base64.b64decode(content["audio"]) == g711.encode_ulaw(pcm)
     assert codec.turn(Turn("assistant", "", pcm)) == Step()
 
 

@@ -1,0 +1,121 @@
+"""Which protocols there are, as names of what to load: nothing is imported before it is asked for.
+
+Other packages add kinds through the entry-point group `voxmeter.endpoints`: the name of an entry
+is the kind, its object either a factory of codecs (`Settings` -> `Codec`, over a websocket) or a
+whole `Kind`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from voxmeter.endpoints.errors import UserError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "voxmeter.endpoints"
+WEBSOCKET = "voxmeter.client.websocket:WebSocketTransport"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One protocol. Whatever is to be loaded stands as `module:name`.
+
+    Attributes:
+        name: The `kind` of bench.toml.
+        about: What it is for, on one line.
+        codec: Factory of the client's codec, from `Settings`.
+        transport: Factory of what moves its messages.
+        server: Factory of the server's codec; None where there is no server side.
+        known_by: How the protocol is known.
+        docs: The page that says how to use it.
+        options_at: A mapping of its options to what they do; None where it has none.
+    """
+
+    name: str
+    about: str
+    codec: str
+    transport: str = WEBSOCKET
+    server: str | None = None
+    known_by: str = ""
+    docs: str = ""
+    options_at: str | None = None
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Return its options and what they do; this loads the module that holds them."""
+        found = load(self.options_at) if self.options_at is not None else {}
+        return found if isinstance(found, Mapping) else {}
+
+
+_OURS = (
+    Kind(
+        name="openai-realtime",
+        about="OpenAI Realtime and servers that speak like it, GA or beta shape",
+        codec="voxmeter.endpoints.openai_realtime:client",
+        server="voxmeter.endpoints.openai_realtime_server:server",
+        known_by="types of the openai package 3.57, sessions with running servers, public reports; "
+        "the hosted service's address and some error codes from documentation only",
+        docs="docs/endpoints/openai-realtime.md",
+        options_at="voxmeter.endpoints.openai_options:OPTIONS",
+    ),
+)
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _OURS}
+"""Our own kinds, by name."""
+
+
+def names() -> Sequence[str]:
+    """Return the names of all kinds: ours first, then those that other packages add."""
+    return [*KINDS, *(name for name in _added() if name not in KINDS)]
+
+
+def find(name: str, place: str = "kind") -> Kind:
+    """Return the kind of a name; of a package's kind, this imports what its entry names.
+
+    Args:
+        name: As in bench.toml.
+        place: Where the name stands, for the error.
+
+    Raises:
+        UserError: If there is no such kind, or the package that adds it cannot be imported.
+    """
+    if name in KINDS:
+        return KINDS[name]
+    if name in _added():
+        return _from_package(_added()[name], place)
+    known = names()
+    near = difflib.get_close_matches(name.casefold().replace("_", "-"), known, n=1, cutoff=0.6)
+    cure = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
+    raise UserError(place, f'there is no endpoint kind "{name}"', cure)
+
+
+def load(target: str) -> object:
+    """Return what a string `module:name` names."""
+    module, _, name = target.partition(":")
+    found: object = getattr(import_module(module), name)
+    return found
+
+
+@cache
+def _added() -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _from_package(entry: EntryPoint, place: str) -> Kind:
+    package = entry.dist.name if entry.dist is not None else "an installed package"
+    try:
+        found = entry.load()
+    except Exception as error:  # noqa: BLE001 - foreign code, whatever it raises
+        problem = f"kind {entry.name!r} of {package} cannot be imported: {error}"
+        raise UserError(place, problem, f"repair or remove {package}") from error
+    if isinstance(found, Kind):
+        return replace(found, name=entry.name)
+    return Kind(name=entry.name, about=f"added by {package}", codec=entry.value)
