@@ -17,15 +17,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     field_serializer,
     field_validator,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
-from voxmeter.client import metrics
+from voxmeter.client import gate_rules
 from voxmeter.client.builtin_name import Builtin, parse_builtin
-from voxmeter.endpoints.codec import Json
 
 
 class _Table(BaseModel):
@@ -42,6 +42,11 @@ class _Table(BaseModel):
 def problem(text: str, cure: str) -> PydanticCustomError:
     """Return an error of our own: what was found, and what to do."""
     return PydanticCustomError("voxmeter", "{found}", {"found": text, "cure": cure})
+
+
+def _raise(found: tuple[str, str] | None) -> None:
+    if found is not None:
+        raise problem(*found)
 
 
 def _tuple(value: object) -> object:
@@ -106,7 +111,7 @@ class Endpoint(_Table):
     instructions: str = ""
     voice: str = ""
     temperature: Annotated[float, Field(ge=0, le=10)] | None = None
-    options: dict[str, Json] = Field(default_factory=dict)
+    options: dict[str, JsonValue] = Field(default_factory=dict)
     input_rate: Rate | None = None
     output_rate: Rate | None = None
     api_key_env: Filled | None = None
@@ -116,7 +121,13 @@ class Endpoint(_Table):
     reply_limit_s: Seconds = 120.0
     commit_after_ms: Milliseconds = 0
     turn_end: Literal["silence", "commit", "request"] | None = None
-    drain_ms: Milliseconds = 1500
+    drain_ms: Milliseconds = 300
+    quiet_ms: Milliseconds = 1500
+    greeting_timeout_s: Seconds = 10.0
+    insecure: bool = False
+    ca_file: Filled | None = None
+    max_message_mib: Annotated[int, Field(ge=1, le=2048)] = 64
+    use_proxy: bool = True
     reply_channel: Literal["speech", "text"] | None = None
     size: str = ""
     concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
@@ -156,8 +167,8 @@ class Suite(_Table):
     few_shot: Count = 0
     voice: Filled | None = None
     gap_ms: Annotated[float, Field(ge=0, le=60_000)] | None = None
-    interrupt: bool | dict[str, Json] | None = None
-    options: dict[str, Json] = Field(default_factory=dict)
+    interrupt: bool | dict[str, JsonValue] | None = None
+    options: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -169,11 +180,11 @@ class Condition(_Table):
     """`[[condition]]`: what happens to the clips on their way."""
 
     name: Name
-    chain: Annotated[tuple[dict[str, Json], ...], BeforeValidator(_tuple)] = ()
+    chain: Annotated[tuple[dict[str, JsonValue], ...], BeforeValidator(_tuple)] = ()
 
     @field_validator("chain")
     @classmethod
-    def _effects(cls, chain: tuple[dict[str, Json], ...]) -> tuple[dict[str, Json], ...]:
+    def _effects(cls, chain: tuple[dict[str, JsonValue], ...]) -> tuple[dict[str, JsonValue], ...]:
         for number, step in enumerate(chain, start=1):
             if not isinstance(step.get("effect"), str) or not step["effect"]:
                 raise problem(f"step {number} has no effect", 'write {effect = "..."} for each')
@@ -184,8 +195,8 @@ class Transcribe(_Table):
     """`[transcribe]`: the recogniser that reads the spoken replies."""
 
     model: Filled = "tiny.en"
-    device: Literal["auto", "cpu", "cuda"] = "cpu"
-    compute_type: Filled = "int8"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    compute_type: Filled = "auto"
     language: Filled | None = None
     beam_size: Annotated[int, Field(ge=1, le=100)] = 5
     workers: Annotated[int, Field(ge=1, le=256)] = 1
@@ -232,31 +243,22 @@ class Gate(_Table):
     @field_validator("metric")
     @classmethod
     def _known(cls, name: str) -> str:
-        bare, _, judge = name.partition(":")
-        if name in metrics.LATENCY or name in metrics.FRACTIONS or name in _plugin_metrics():
-            return name
-        if bare in metrics.JUDGED and judge:
-            return name
-        if bare in metrics.JUDGED:
-            raise problem(f'"{name}" names no judge', f'write "{bare}:<name of the judge>"')
-        near = metrics.suggestion(name)
-        every = ", ".join((*metrics.LATENCY, *metrics.FRACTIONS))
-        raise problem(
-            f'unknown metric "{name}"', f'did you mean "{near}"?' if near else f"known: {every}"
-        )
+        _raise(gate_rules.metric_problem(name))
+        return name
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         given = [one for one in ("max", "min", "regression") if getattr(self, one) is not None]
         if not given or ("regression" in given and len(given) > 1):
-            raise problem(f"has {' and '.join(given) or 'no limit'}", "give max, min or regression")
-        if self.at is not None and self.metric not in metrics.LATENCY:
-            raise problem(f"at = {self.at!r}: {self.metric} has one value", "remove at")
+            found = f"has {' and '.join(given) or 'no limit'}"
+            raise problem(found, "give max, min or regression")
+        if self.at is not None and not gate_rules.has_percentiles(self.metric):
+            raise problem(f'at = "{self.at}": {self.metric} has one value', "remove at")
         for limit in (self.max, self.min):
             if limit is not None:
-                _check_limit(self.metric, limit)
+                _raise(gate_rules.limit_problem(self.metric, limit))
         if self.regression is not None:
-            _check_regression(self.metric, self.regression)
+            _raise(gate_rules.regression_problem(self.metric, self.regression))
         return self
 
 
@@ -310,32 +312,3 @@ class Bench(_Table):
         if suite.conditions is not None:
             return suite.conditions
         return ("clean", *(one.name for one in self.conditions))
-
-
-def _check_limit(metric: str, limit: float) -> None:
-    unit = metrics.unit(metric)
-    if unit == "fraction" and not 0 <= limit <= 1:
-        raise problem(
-            f"{limit:g} is no fraction, and {metric} is one",
-            f"write {limit / 100:g} for {limit:g} %",
-        )
-    starts = metric.startswith("first_") or metric in {"reply_ms", "reply_end_ms"}
-    if starts and 0 < limit < 20:
-        raise problem(
-            f"{limit:g} ms is too short for {metric}; it looks like seconds",
-            f"write {limit * 1000:g} for {limit:g} s",
-        )
-
-
-def _check_regression(metric: str, regression: Regression) -> None:
-    in_ms = metrics.unit(metric) == "ms"
-    if regression.absolute_ms is not None and not in_ms:
-        raise problem(f"absolute_ms: {metric} is no time", "write absolute")
-    if regression.absolute is not None and in_ms:
-        raise problem(f"absolute: {metric} is a time", "write absolute_ms")
-
-
-def _plugin_metrics() -> set[str]:
-    from importlib.metadata import entry_points
-
-    return {entry.name for entry in entry_points(group="voxmeter.metrics")}

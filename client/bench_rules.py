@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from voxmeter.client import kinds, nearest, redaction
 from voxmeter.client.bench import Bench, Endpoint, Suite
 from voxmeter.client.terminal import printable
+from voxmeter.endpoints import catalog
 from voxmeter.endpoints.errors import UserError
 
 _SCHEMES = ("ws", "wss", "http", "https", "mqtt", "mqtts", "unix")
@@ -84,19 +85,22 @@ def _distinct(source: str, table: str, names: Sequence[str]) -> None:
 
 
 def _check_endpoint(place: str, endpoint: Endpoint) -> None:
-    known = kinds.endpoint_kinds()
-    if endpoint.kind not in known:
-        raise UserError(
-            f"{place} kind",
-            f'unknown kind "{printable(endpoint.kind)}"',
-            nearest.cure(endpoint.kind, known),
-        )
+    kind = catalog.find(endpoint.kind, f"{place} kind")
     if endpoint.url is not None:
         _check_url(f"{place} url", endpoint.url)
-    elif endpoint.command is None and endpoint.builtin is None and kinds.needs_url(endpoint.kind):
+    elif endpoint.command is None and endpoint.builtin is None and kind.name in catalog.KINDS:
         raise UserError(f"{place} url", "is missing", 'add url = "..." or builtin = "cascade"')
-    if endpoint.command is not None and not endpoint.command:
-        raise UserError(f"{place} command", "is empty", "write the program and its arguments")
+    if endpoint.command is not None:
+        if not endpoint.command:
+            raise UserError(f"{place} command", "is empty", "write the program and its arguments")
+        if kind.transport == catalog.WEBSOCKET:
+            found = f"a {kind.name} endpoint is not a program"
+            raise UserError(f"{place} command", found, "give its url")
+    for name in endpoint.options:
+        if kind.options_at is not None and name not in kind.options:
+            found = f"a {kind.name} endpoint has no such option"
+            cure = nearest.cure(name, kind.options)
+            raise UserError(f"{place} options.{printable(name, 60)}", found, cure)
     for name, value in endpoint.headers.items():
         _check_header(f"{place} headers.{printable(name, 60)}", name, value)
 

@@ -84,9 +84,9 @@ def read(path: Path, on_torn: Callable[[str], None] = warn) -> Iterator[Row]:
 class Appender:
     """Adds rows to one file, each as one whole line in one write; one writer at a time.
 
-    The first append repairs what the last writer left: a torn tail is cut, a whole row without its
-    line end gets it. Nothing is buffered: a row that was appended survives the death of the
-    process. Calls block for the time of one write.
+    Opening repairs what the last writer left: a torn tail is cut, a whole row without its line end
+    gets it. The first append opens. Nothing is buffered: a row that was appended survives the
+    death of the process. Calls block for the time of one write.
     """
 
     def __init__(self, path: Path, on_torn: Callable[[str], None] = warn) -> None:
@@ -102,10 +102,20 @@ class Appender:
             ValueError: If the row has a number that is not finite.
         """
         data = dump(row).encode("utf-8", "backslashreplace")
+        file = self.open()
         with disk(self._path):
-            if self._file is None:
+            self._write(file, data)
+
+    def open(self) -> int:
+        """Open and repair the file now, and return its descriptor.
+
+        Raises:
+            UserError: If it may not be written.
+        """
+        if self._file is None:
+            with disk(self._path):
                 self._file = self._opened()
-            self._write(self._file, data)
+        return self._file
 
     def _opened(self) -> int:
         file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal, Self
+from typing import IO, Any, Literal, Self, get_args
 
 from voxmeter.client import keys
 from voxmeter.client.clock import utc_now
@@ -28,8 +28,8 @@ from voxmeter.client.terminal import warn
 from voxmeter.endpoints.errors import UserError
 
 SCHEMA = 1
-FINISHED = frozenset({"ok", "no_reply", "timeout", "truncated", "protocol_error", "bad_clip"})
-"""Statuses that `--resume` leaves alone; `disconnected` and `refused` are tried again."""
+FINISHED = frozenset({"ok", "no_reply", "timeout", "truncated", "protocol_error"})
+"""Statuses that `--resume` leaves alone; transport failures and bad clips are tried again."""
 
 RowFile = Literal["trials", "transcripts", "scores"]
 
@@ -110,7 +110,8 @@ class RunFolder:
 
         Args:
             path: The run folder.
-            write: Lock it, so that no other process writes to it, and clear half-written files.
+            write: Lock it, so that no other process writes to it, and mend what a killed writer
+                left: torn last lines are cut with a warning, half-written files removed.
             redactor: Knows the secrets of this run.
 
         Raises:
@@ -118,10 +119,10 @@ class RunFolder:
         """
         run = _read_run(path)
         lock = _locked(path) if write else None
+        folder = cls(path, run, lock, redactor or Redactor())
         if write:
-            with disk(path):
-                shutil.rmtree(path / _PARTIAL, ignore_errors=True)
-        return cls(path, run, lock, redactor or Redactor())
+            folder._tidy()
+        return folder
 
     @property
     def writable(self) -> bool:
@@ -298,6 +299,16 @@ class RunFolder:
                             entry.unlink()
                             removed += 1
         return removed
+
+    def _tidy(self) -> None:
+        """Cut torn tails and clear half-written files, so that what is there is whole."""
+        with disk(self.path):
+            shutil.rmtree(self.path / _PARTIAL, ignore_errors=True)
+        for name in get_args(RowFile):
+            path = self.path / f"{name}.jsonl"
+            if path.exists():
+                self._appenders[name] = Appender(path)
+                self._appenders[name].open()
 
     def _must_be_writable(self) -> None:
         if self._lock is None:

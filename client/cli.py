@@ -1,0 +1,151 @@
+"""The command line: finds the command, imports it alone, turns what happens into an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import NoReturn, Protocol, cast
+
+from voxmeter.endpoints.errors import UserError
+
+COMMANDS = {
+    "run": "ask every question, record, transcribe, score and report",
+    "score": "score a run again from its files",
+    "report": "write a run's report",
+    "serve": "start one of the built-in endpoints",
+    "calibrate": "measure this machine's own timing error",
+    "check": "say whether a bench.toml will work here",
+    "endpoints": "list the endpoint kinds, or show one",
+    "suites": "list the suite kinds, or verify a file of items",
+}
+"""Every command, with its line of help; `voxmeter.client.commands.<name>` does the work."""
+
+DONE, GATE_FAILED, USER_ERROR, ENDPOINT_FAILED, OUR_FAULT, INTERRUPTED = 0, 1, 2, 3, 70, 130
+
+
+class Command(Protocol):
+    """What a module of `client.commands` offers; importing it must be cheap."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's arguments."""
+        ...
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do the work; return the exit status."""
+        ...
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line and an exit status of 2, like any mistake of a user's."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print."""
+        raise UserError(self.prog.removeprefix("voxmeter "), message, f"see {self.prog} --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: Arguments without the program's name; the process's own by default.
+
+    Returns:
+        The exit status: 130 interrupted, 2 the user's or the machine's mistake, 70 a fault of this
+        program, 3 no trial of some endpoint succeeded, 1 a gate failed, 0 done.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        with _terminable():
+            return _dispatch(words)
+    except UserError as error:
+        return _complain(str(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # `voxmeter ... | head`: whoever read has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INTERRUPTED
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            place = str(error.filename or "disk")
+            return _complain(f"{place}: no space left; free some, then resume the run")
+        traceback.print_exc()
+        return OUR_FAULT
+    except Exception:  # noqa: BLE001 - the border of the program: exit status 70
+        traceback.print_exc()
+        return OUR_FAULT
+
+
+def _dispatch(words: list[str]) -> int:
+    name = words[0] if words and words[0] in COMMANDS else None
+    parser, command = _parser(name)
+    if not words:
+        parser.print_help()
+        return USER_ERROR
+    _refuse_unknown(words[0])
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as end:  # --help and --version have printed
+        return int(end.code or 0)
+    if command is None:
+        raise UserError("voxmeter", "no command", "see voxmeter --help")
+    status = command.run(args)
+    sys.stdout.flush()
+    return status
+
+
+def _parser(chosen: str | None) -> tuple[Parser, Command | None]:
+    """Return the parser, and the chosen command's module; no other is imported."""
+    from voxmeter import __version__
+
+    parser = Parser(
+        prog="voxmeter",
+        allow_abbrev=False,
+        description="Spoken questions in, spoken replies out: accuracy and latency on one clock.",
+        epilog="`voxmeter COMMAND --help` lists a command's options.",
+    )
+    parser.add_argument("--version", action="version", version=f"voxmeter {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
+    command = None
+    for name, text in COMMANDS.items():
+        under = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        if name == chosen:
+            command = cast("Command", import_module(f"voxmeter.client.commands.{name}"))
+            command.add_arguments(under)
+    return parser, command
+
+
+def _refuse_unknown(word: str) -> None:
+    if not word.startswith("-") and word not in COMMANDS:
+        from voxmeter.client import nearest
+        from voxmeter.client.terminal import printable
+
+        found = f"no command {printable(word, 60)!r}"
+        raise UserError("voxmeter", found, nearest.cure(word, COMMANDS))
+
+
+def _complain(text: str) -> int:
+    from voxmeter.client.terminal import printable
+
+    print(f"voxmeter: {printable(text)}", file=sys.stderr, flush=True)
+    return USER_ERROR
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does, so that a stopped run cleans up and says 130."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, cast("Callable[[int, object], None]", before))

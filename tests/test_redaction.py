@@ -1,0 +1,99 @@
+"""Secrets come from the environment and never reach a file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voxmeter.client.redaction import MARK, Redactor, expand, references, secret
+from voxmeter.endpoints.codec import Json
+from voxmeter.endpoints.errors import UserError
+
+KEY = 'sk-ab"c\\d/é+12345'
+
+
+def test_a_secret_is_found_in_every_string_and_key_of_nested_json() -> None:
+    value: Json = {"a": [KEY, {"b": f"Bearer {KEY}!"}], KEY: 1, "n": None, "x": 1.5}
+    assert Redactor([KEY]).json(value) == {
+        "a": [MARK, {"b": f"Bearer {MARK}!"}],
+        MARK: 1,
+        "n": None,
+        "x": 1.5,
+    }
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_a_secret_is_found_in_text_that_is_json_already(ascii_only: bool) -> None:
+    text = json.dumps({"header": KEY}, ensure_ascii=ascii_only)
+    assert json.loads(Redactor([KEY]).text(text)) == {"header": MARK}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["wss://host/?key=sk-ab%22c%5Cd%2F%C3%A9%2B12345", "sk-ab%22c%5Cd/%C3%A9%2B12345"],
+)
+def test_a_secret_is_found_in_a_url(text: str) -> None:
+    assert "12345" not in Redactor([KEY]).text(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "redacted"),
+    [
+        ("hunter2", "it is hunter2, not hunter22", f"it is {MARK}, not hunter22"),
+        ("none", "none of these", "none of these"),
+        ("EMPTY", "EMPTY", "EMPTY"),
+        ("abc", "abc", "abc"),
+        ("", "text", "text"),
+        ("longenough", "xlongenoughx", f"x{MARK}x"),
+    ],
+)
+def test_short_values_and_placeholders_do_not_damage_replies(
+    value: str, text: str, redacted: str
+) -> None:
+    assert Redactor([value]).text(text) == redacted
+
+
+def test_of_two_secrets_the_longer_goes_first() -> None:
+    assert Redactor(["abcdefgh", "abcdefghijkl"]).text("abcdefghijkl") == MARK
+
+
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=8, max_size=20).filter(
+        lambda text: text not in MARK
+    ),
+    st.text(max_size=20),
+)
+def test_no_text_keeps_a_secret_of_eight_characters(value: str, around: str) -> None:
+    assert Redactor([value]).json(around + value + around) != around + value + around
+
+
+@pytest.mark.parametrize(
+    ("environment", "name", "line"),
+    [
+        ({}, "MY_KEY", "bench.toml: environment variable MY_KEY is not set; export MY_KEY=..."),
+        ({"K": " "}, "K", "bench.toml: environment variable K is empty; export K=..."),
+        (
+            {},
+            "sk-live-1234",
+            "bench.toml: this is not a name of an environment variable; write the variable's name "
+            "here and put the secret into the variable",
+        ),
+    ],
+)
+def test_a_missing_secret_is_one_line_that_repeats_no_key(
+    environment: dict[str, str], name: str, line: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        secret(name, "bench.toml", environment)
+    assert str(caught.value) == line
+
+
+def test_references_to_variables_are_filled_in() -> None:
+    environment = {"TEAM": "blue", "KEY": "k"}
+    assert references("{env:TEAM}/{env:KEY}") == ["TEAM", "KEY"]
+    assert expand("{env:TEAM}-{env:KEY}", "place", environment) == "blue-k"
+    with pytest.raises(UserError, match="NONE is not set"):
+        expand("{env:NONE}", "place", environment)
