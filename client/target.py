@@ -1,12 +1,11 @@
-"""An endpoint of bench.toml made ready to be asked: where it is, how it speaks, how long to wait."""
+"""An endpoint of bench.toml made ready: where it is, how it speaks, how long we wait."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
-from typing import Any, Literal
+from typing import Literal, cast
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from voxmeter.client.capture import Capture, Utterance
@@ -51,13 +50,14 @@ class Target:
 
     def codec(self, tag: str = "") -> Codec:
         """Return a fresh codec for one session."""
-        made: Codec = _load(catalog.find(self.kind).codec)(replace(self.settings, session_tag=tag))
-        return made
+        make = cast("Callable[[Settings], Codec]", catalog.load(catalog.find(self.kind).codec))
+        return make(replace(self.settings, session_tag=tag))
 
     def transport(self) -> Transport:
         """Return a fresh transport for one session."""
-        made: Transport = _load(catalog.find(self.kind).transport)(self.wire)
-        return made
+        kind = catalog.find(self.kind)
+        make = cast("Callable[[TransportSettings], Transport]", catalog.load(kind.transport))
+        return make(self.wire)
 
     def traits(self) -> Traits:
         """Return what is known of the protocol before it speaks."""
@@ -117,8 +117,3 @@ def _tagged(url: str, tag: str) -> str:
         return urlunsplit(parts)
     filled = [(name, tag if (name, value) == ("tag", "") else value) for name, value in query]
     return urlunsplit(parts._replace(query=urlencode(filled)))
-
-
-def _load(factory: str) -> Any:  # noqa: ANN401 - whatever the catalog names
-    module, _, name = factory.partition(":")
-    return getattr(import_module(module), name)

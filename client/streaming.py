@@ -1,0 +1,194 @@
+"""Stage 1 of a run: asks every question that is still to be asked, and writes down what came.
+
+Endpoints come one after another, `concurrency` sessions each, frames staggered so that sessions do
+not send in step. Whatever can delay a frame happens elsewhere: clips are made in threads, attempts
+are finished in a process beside this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from voxmeter.client.clock import utc_now
+from voxmeter.client.finish import Attempt
+from voxmeter.client.finisher import Finisher
+from voxmeter.client.lag import LoopMonitor
+from voxmeter.client.runfolder import Newest, RunFolder
+from voxmeter.client.target import Target, attempt, new_tag
+from voxmeter.endpoints.errors import ClipError
+
+if TYPE_CHECKING:
+    from voxmeter.client.clips import Clip
+
+    from voxmeter.client.plan import Plan, Trial
+    from voxmeter.client.redaction import Redactor
+    from voxmeter.suites.suite import Item
+
+_MS = 1_000_000
+
+
+class Show(Protocol):
+    """Who is told how a run goes; `trial` is called from a thread, one call at a time."""
+
+    def endpoint(self, name: str, trials: int) -> None:
+        """Say which endpoint is asked next, and how many counted trials it has left."""
+        ...
+
+    def trial(self, trial: Trial, row: Mapping[str, Any]) -> None:
+        """Say how an attempt went."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """What stage 1 works with.
+
+    Attributes:
+        plan: Every trial of the run.
+        folder: Open for writing.
+        clip_of: Renders an item's clip; blocking; raises `ClipError`.
+        start: Starts an endpoint's own server if it needs one; returns the target and how many
+            sessions at a time. What it pushed on the stack is undone when the endpoint is done.
+        show: Who is told.
+        redactor: Takes secrets out of what is written.
+    """
+
+    plan: Plan
+    folder: RunFolder
+    clip_of: Callable[[Item], Clip]
+    start: Callable[[str, ExitStack], tuple[Target, int]]
+    show: Show
+    redactor: Redactor
+
+    def run(self) -> None:
+        """Ask all that is left; blocks until it is done.
+
+        Raises:
+            UserError: If a server of ours does not start, or the disk is full.
+        """
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(self._run())
+
+    async def _run(self) -> None:
+        newest = self.folder.newest()
+        gc.collect()
+        gc.freeze()  # the plan stays: later collections need not look at it
+        async with LoopMonitor().watching() as monitor:
+            with Finisher() as finisher:
+                for name in self.plan.endpoints:
+                    await self._ask_endpoint(name, newest, finisher, monitor)
+
+    async def _ask_endpoint(
+        self, name: str, newest: Mapping[str, Newest], finisher: Finisher, monitor: LoopMonitor
+    ) -> None:
+        left = self.plan.count_remaining(name, newest)
+        if not left:
+            return
+        with ExitStack() as stack:
+            target, sessions = self.start(name, stack)
+            self.show.endpoint(name, left)
+            one = _Asking(self, target, finisher, monitor, asyncio.Lock())
+            trials = self.plan.remaining(name, newest)
+            first = await one.warm_up(trials)
+            queue = iter(trials) if first is None else _after(first, trials)
+            frame_ns = target.traits().frame_ms * _MS
+            async with asyncio.TaskGroup() as group:
+                for number in range(min(sessions, left)):
+                    stagger = number * frame_ns // sessions
+                    group.create_task(one.ask_all(queue, stagger), name=f"{name} {number}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """One endpoint being asked."""
+
+    stage: Streaming
+    target: Target
+    finisher: Finisher
+    monitor: LoopMonitor
+    writing: asyncio.Lock
+
+    async def warm_up(self, trials: Iterator[Trial]) -> Trial | None:
+        """Ask the warm-up turns one by one; return the first trial that is not one."""
+        for trial in trials:
+            if not trial.warmup:
+                return trial
+            await self.ask(trial, 0)
+        return None
+
+    async def ask_all(self, trials: Iterator[Trial], stagger_ns: int) -> None:
+        """Ask what is left until nothing is; several of these share one iterator."""
+        for trial in trials:
+            await self.ask(trial, stagger_ns)
+
+    async def ask(self, trial: Trial, stagger_ns: int) -> None:
+        """Make one attempt and write it down."""
+        fields = _fields(trial)
+        try:
+            clip = await asyncio.to_thread(self.stage.clip_of, trial.item)
+        except ClipError as error:
+            row = fields | {"status": "bad_clip", "fault": str(error), "latency": {}}
+        else:
+            row = await self._converse(trial, fields, clip, stagger_ns)
+        async with self.writing:
+            await asyncio.to_thread(self.stage.folder.append, "trials", row)
+            await asyncio.to_thread(self.stage.show.trial, trial, row)
+
+    async def _converse(
+        self, trial: Trial, fields: dict[str, Any], clip: Clip, stagger_ns: int
+    ) -> dict[str, Any]:
+        tag = new_tag()
+        fields |= {
+            "started_at": utc_now().isoformat(timespec="milliseconds"),
+            "session_tag": tag,
+            "clip": clip.row(),
+            "reply_channel": self.target.traits().reply_channel,
+        }
+        text = trial.item.question if trial.item.question_via == "text" else ""
+        capture = await attempt(
+            self.target,
+            clip.utterance,
+            tag=tag,
+            text=text,
+            stagger_ns=stagger_ns,
+            monitor=self.monitor,
+        )
+        paths = self.stage.folder.attempt_paths(fields)
+        return await self.finisher.finish(capture, Attempt(fields, paths, self.stage.redactor))
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's loop where it is installed: its timers are finer. None: the standard one."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _fields(trial: Trial) -> dict[str, Any]:
+    """Return what is known of an attempt before it is made."""
+    return {
+        "key": trial.key,
+        "endpoint": trial.endpoint,
+        "suite": trial.item.suite,
+        "item": trial.item.item,
+        "condition": trial.condition,
+        "trial": trial.trial,
+        "turn": None,
+        "attempt": trial.attempt,
+        "warmup": trial.warmup,
+        "started_at": utc_now().isoformat(timespec="milliseconds"),
+        "condition_params": {},
+    }
+
+
+def _after(first: Trial, rest: Iterator[Trial]) -> Iterator[Trial]:
+    yield first
+    yield from rest
