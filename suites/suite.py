@@ -167,7 +167,7 @@ class Suite:
 class Factory(Protocol):
     """How a suite kind is loaded; what the catalog and the entry points name."""
 
-    def __call__(self, name: str, config: Mapping[str, object], base: Path) -> Suite:
+    def __call__(self, name: str, config: Mapping[str, object], base: Path, /) -> Suite:
         """Return the suite.
 
         Args:

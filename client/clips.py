@@ -1,0 +1,225 @@
+"""From an item's recipe to a clip: what is spoken to the endpoint, and where its speech ends.
+
+Rendering reads files, speaks texts (kept on disk, so that a text is spoken once) and finds the
+bounds of speech once, on the clean source. All of it blocks: call it in a worker thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from voxmeter.client import audio
+from voxmeter.client.audio import Pcm
+from voxmeter.client.capture import Utterance
+from voxmeter.client.model_files import user_cache
+from voxmeter.endpoints.errors import ClipError, UserError
+from voxmeter.suites.suite import Gap, Item, Recording, Spoken
+
+if TYPE_CHECKING:
+    from voxmeter.client.speakers import Speaker
+    from voxmeter.scoring.speech import Bounds
+
+SpeakerFor = Callable[[str], "Speaker"]
+"""Returns the voice of a name, loaded; called by one thread at a time."""
+
+_RATES_KEPT = 2
+_speaking = threading.Lock()  # a voice is not for two threads at once
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Clip:
+    """One clip, clean, at its source's own rate.
+
+    Attributes:
+        pcm: The audio and the warnings of reading it.
+        bounds: Where its speech begins and ends.
+        sha256: Hash of the decoded audio (`audio.sha256`).
+    """
+
+    pcm: Pcm
+    bounds: Bounds
+    sha256: str
+    _made: OrderedDict[int, Utterance] = field(default_factory=OrderedDict, repr=False)
+
+    @property
+    def ms(self) -> float:
+        """Length in milliseconds."""
+        return self.pcm.ms
+
+    @property
+    def onset_ms(self) -> float:
+        """Where the speech begins, ms from the clip's start."""
+        return self.bounds.onset_ms
+
+    @property
+    def speech_end_ms(self) -> float:
+        """Where the speech ends, likewise: one past the last voiced sample."""
+        return self.bounds.end_ms
+
+    @property
+    def end_kind(self) -> Literal["speech", "audible"]:
+        """Whether the end is that of speech, or of the last audible sample of other sound."""
+        return self.bounds.kind
+
+    def row(self) -> dict[str, object]:
+        """Return the clip's fields of `trials.jsonl`."""
+        return {
+            "sha256": self.sha256,
+            "ms": round(self.ms, 3),
+            "speech_end_ms": round(self.speech_end_ms, 3),
+            "end_kind": self.end_kind,
+        }
+
+    def at(self, rate: int) -> Pcm:
+        """Return the audio resampled to `rate` (samples a second)."""
+        return audio.resample(self.pcm, rate)
+
+    def utterance(self, rate: int) -> Utterance:
+        """Return the clip as it is sent at `rate`, with its bounds mapped to that rate's samples.
+
+        The last rates asked for are kept, so that further trials cost nothing.
+        """
+        kept = self._made.get(rate)
+        if kept is not None:
+            return kept
+        made = utterance(self.at(rate), self.bounds, self.pcm.rate)
+        self._made[rate] = made
+        while len(self._made) > _RATES_KEPT:
+            self._made.popitem(last=False)
+        return made
+
+
+def utterance(pcm: Pcm, bounds: Bounds, source_rate: int) -> Utterance:
+    """Return audio as it is sent, with bounds that were found at another rate.
+
+    Args:
+        pcm: The audio at the rate of the wire, of the same length in time as its source.
+        bounds: Bounds on the source.
+        source_rate: The source's rate, samples a second.
+
+    Returns:
+        Bounds to the nearest sample, inside the audio, at least one sample apart.
+    """
+    count = len(pcm.samples)
+    end = audio.resampled_length(bounds.end_sample, source_rate, pcm.rate)
+    end = min(max(end, 1), count)
+    onset = audio.resampled_length(bounds.onset_sample, source_rate, pcm.rate)
+    return Utterance(audio.to_pcm16(pcm.samples), pcm.rate, min(onset, end - 1), end, bounds.kind)
+
+
+def render(item: Item, speaker_for: SpeakerFor, cache: Path | None = None) -> Clip:
+    """Return the clip of an item.
+
+    Args:
+        item: Its recipe is rendered part by part; files of different rates are brought to the
+            highest of them.
+        speaker_for: Gives the voice for a text that is not in the cache.
+        cache: Folder of spoken texts; `speech_cache()` by default.
+
+    Raises:
+        ClipError: If a file cannot be read, a text gives no speech, or nothing in the clip is
+            audible; the trial is `bad_clip`.
+        UserError: If a voice is unknown or not installed, or the disk is full.
+    """
+    place = f"{item.suite}/{item.item}"
+    folder = cache or speech_cache()
+    pieces = [
+        _part(part, place, speaker_for, folder) if not isinstance(part, Gap) else part
+        for part in item.recipe
+    ]
+    return clip(_joined(pieces, place), place)
+
+
+def clip(pcm: Pcm, place: str) -> Clip:
+    """Return audio as a clip, with the bounds of its speech.
+
+    Args:
+        pcm: The audio.
+        place: What to call it in errors.
+
+    Raises:
+        ClipError: If it is empty or nothing in it is audible.
+    """
+    from voxmeter.scoring.speech import speech_bounds
+
+    if not len(pcm.samples):
+        raise ClipError(place, "holds no samples")
+    bounds = speech_bounds(pcm.samples, pcm.rate)
+    if bounds is None:
+        peak = float(np.abs(pcm.samples).max())
+        level = f"its peak is {20 * np.log10(peak):.0f} dBFS" if peak else "all samples are 0"
+        raise ClipError(place, f"nothing audible in {pcm.ms / 1000:.2f} s ({level})")
+    return Clip(pcm, bounds, audio.sha256(pcm))
+
+
+def speech_cache() -> Path:
+    """Return the folder of spoken texts in the user's cache."""
+    return user_cache() / "speech"
+
+
+def missing(item: Item) -> tuple[Path, ...]:
+    """Return the audio files of an item that are not there; reads no audio."""
+    return tuple(path for path in item.files() if not path.is_file())
+
+
+def speakers_of(items: Sequence[Item]) -> tuple[str, ...]:
+    """Return the names of the voices that the items' recipes need, each once, sorted."""
+    return tuple(
+        sorted({part.speaker for item in items for part in item.recipe if isinstance(part, Spoken)})
+    )
+
+
+def _part(part: Recording | Spoken, place: str, speaker_for: SpeakerFor, folder: Path) -> Pcm:
+    if isinstance(part, Recording):
+        return audio.read(part.path)
+    kept = folder / f"{_text_key(part)}.flac"
+    try:
+        return audio.read(kept)
+    except ClipError:  # not spoken yet, or damaged: speak it (again)
+        pass
+    with _speaking:
+        voice = speaker_for(part.speaker)
+        pieces = [np.asarray(piece, dtype=np.float32) for piece in voice.speak(part.text)]
+    if not sum(len(piece) for piece in pieces):
+        raise ClipError(place, f"voice {part.speaker!r} has nothing to say for {part.text!r:.60}")
+    # as the cache keeps it, so that the first trial hears the same as all later ones
+    samples = audio.from_pcm16(audio.to_pcm16(np.concatenate(pieces)))
+    _keep(kept, Pcm(samples, voice.rate))
+    return Pcm(samples, voice.rate)
+
+
+def _keep(path: Path, pcm: Pcm) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            str(path.parent), f"cannot be made ({error.strerror})", "set XDG_CACHE_HOME"
+        ) from error
+    audio.write_flac(path, pcm.samples, pcm.rate)
+
+
+def _text_key(part: Spoken) -> str:
+    return hashlib.sha256(f"1\n{part.speaker}\n{part.text}".encode()).hexdigest()
+
+
+def _joined(pieces: Sequence[Pcm | Gap], place: str) -> Pcm:
+    sounds = [piece for piece in pieces if isinstance(piece, Pcm)]
+    if not sounds:
+        raise ClipError(place, "the recipe has no audio")
+    rate = max(piece.rate for piece in sounds)
+    samples = [
+        audio.resample(piece, rate).samples
+        if isinstance(piece, Pcm)
+        else np.zeros(round(piece.ms * rate / 1000), dtype=np.float32)
+        for piece in pieces
+    ]
+    warnings = tuple(dict.fromkeys(text for piece in sounds for text in piece.warnings))
+    return Pcm(samples[0] if len(samples) == 1 else np.concatenate(samples), rate, warnings)
