@@ -78,6 +78,15 @@ def test_both_ways_of_drawing_clusters_have_the_same_distribution() -> None:
     assert kinds.low == pytest.approx(0.61, abs=0.011)
 
 
+def test_very_many_clusters_give_the_limits_that_the_bootstrap_would() -> None:
+    values = np.random.default_rng(7).exponential(100, 5001)
+    normal = bootstrap_mean(values, singles(5001))
+    drawn = bootstrap_mean(values[:5000], singles(5000))
+    assert drawn.low is not None
+    assert drawn.high is not None
+    assert normal == pytest.approx(drawn, abs=width(drawn) / 15)
+
+
 def test_one_cluster_has_a_mean_and_no_interval() -> None:
     assert bootstrap_mean(np.array([1.0, 3.0]), np.array([0, 0])) == Interval(2.0, None, None)
     ones = np.ones(2)
