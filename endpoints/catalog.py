@@ -113,7 +113,7 @@ def _from_package(entry: EntryPoint, place: str) -> Kind:
     package = entry.dist.name if entry.dist is not None else "an installed package"
     try:
         found = entry.load()
-    except Exception as error:  # noqa: BLE001 - foreign code, whatever it raises
+    except Exception as error:
         problem = f"kind {entry.name!r} of {package} cannot be imported: {error}"
         raise UserError(place, problem, f"repair or remove {package}") from error
     if isinstance(found, Kind):
