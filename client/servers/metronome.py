@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from voxmeter.client.servers.brain import (
 )
 from voxmeter.client.servers.voice import babble
 from voxmeter.scoring.speech import speech_bounds
+
+if TYPE_CHECKING:
+    from voxmeter.client.speakers import Speaker
 
 Fault = Literal["", "drop", "silent", "garbage", "slow", "never", "refuse"]
 Pacing = Literal["realtime", "burst"]
@@ -99,17 +102,28 @@ class Metronome:
     Args:
         speak: Says a text: returns samples, shape (n,), and their rate; None where no voice is
             installed, so that `text=` is refused. Called in a thread of its own.
+        defaults: The query that a session without one gets; its text is spoken by `load`.
     """
 
-    def __init__(self, speak: Callable[[str], Pcm] | None = None) -> None:
+    def __init__(
+        self, speak: Callable[[str], Pcm] | None = None, defaults: Mapping[str, str] | None = None
+    ) -> None:
         self._speak = speak
+        self._defaults = defaults or {}
         self._spoken: dict[str, Future[Pcm]] = {}
         self._throat = ThreadPoolExecutor(1, "metronome voice")
 
     def load(self) -> None:
-        """Warm up what the first turn would otherwise pay for."""
-        audible = babble(24_000)
-        speech_bounds(audible, 24_000)
+        """Warm up what the first turn would otherwise pay for.
+
+        Raises:
+            UserError: If the text of the defaults cannot be spoken.
+            RefusedError: If the defaults make no sense.
+        """
+        speech_bounds(babble(24_000), 24_000)
+        text = beat(self._defaults).text
+        if text:
+            self._saying(text).result()
 
     def admit(self, query: Mapping[str, str]) -> Terms:
         """Accept a session whose query makes sense; begin to speak its text."""
@@ -150,9 +164,30 @@ class Metronome:
         return self._spoken[text]
 
 
+def voice(name: str) -> Callable[[str], Pcm]:
+    """Return what says a text with a voice of `voxmeter.client.speakers`, loaded when first used.
+
+    Raises:
+        UserError: From the first text on, if there is no such voice or its package is missing.
+    """
+    loaded: list[Speaker] = []
+
+    def speak(text: str) -> Pcm:
+        from voxmeter.client.speakers import speaker
+
+        if not loaded:
+            loaded.append(speaker(name))
+        pieces = list(loaded[0].speak(text))
+        return Pcm(np.concatenate([np.zeros(0, np.float32), *pieces]), loaded[0].rate)
+
+    return speak
+
+
 def _cut_to_sound(speak: Callable[[str], Pcm], text: str) -> Pcm:
     """Say a text and cut what is inaudible before and after it: a lead is exact only then."""
     pcm = speak(text)
+    if not len(pcm.samples):
+        return pcm
     bounds = speech_bounds(pcm.samples, pcm.rate)
     if bounds is None:
         return pcm

@@ -148,6 +148,8 @@ class Speaker:
         await self._open(at_ns)
         messages = self._codec.reply_audio(to_pcm16(samples))  # made before it is due
         await self._wait(at_ns)
+        if not messages:
+            return  # the client wants no audio
         stamp = self._connection.clock.now()
         try:
             stamp = await self._send(messages)

@@ -18,7 +18,7 @@ def babble(rate: int, seconds: float = _SECONDS) -> Samples:
     """Return vowel-like syllables, shape (n,), peak 0.5; the same every time.
 
     The first sample is the loudest of its glottal pulse, and no 5 ms of it are quieter than
-    -40 dBFS: where it begins and ends is known to the sample.
+    -45 dBFS: where it begins and ends is known to the sample.
 
     Args:
         rate: Samples a second.

@@ -1,0 +1,199 @@
+"""`voxmeter serve`: one of the built-in endpoints, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from voxmeter.client.builtin_name import Builtin
+    from voxmeter.client.servers.brain import Brain
+    from voxmeter.client.servers.host import HostSettings
+    from voxmeter.client.servers.truth import TruthLog
+    from voxmeter.endpoints.serving import ServerCodec
+
+_CASCADE_ONLY = ("llm_url", "llm_model", "llm_key_env")
+_SWITCH_S = 0.0005  # a thread that searches audio must not hold up the event loop for long
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what is served, where, to whom, and by which model."""
+    parser.add_argument(
+        "server",
+        metavar="cascade|metronome|echo",
+        help='what answers; may carry defaults: "metronome?delay_ms=300&jitter_ms=20"',
+    )
+    parser.add_argument("query", nargs="?", default="", help='the defaults alone: "?delay_ms=300"')
+    parser.add_argument("--protocol", default="openai-realtime", help="wire (default %(default)s)")
+    parser.add_argument("--host", default="127.0.0.1", help="address (default %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port (default: a free one)")
+    parser.add_argument("--voice", metavar="NAME", help="hibari, piper or espeak-ng")
+    parser.add_argument(
+        "--token-env",
+        metavar="VAR",
+        help="environment variable with the token that clients must show",
+    )
+    parser.add_argument("--truth", metavar="FILE", help="append what each turn really was, as JSON")
+    parser.add_argument("--llm-url", metavar="URL", help="base URL of an OpenAI-compatible LLM")
+    parser.add_argument("--llm-model", metavar="NAME", help="its model")
+    parser.add_argument("--llm-key-env", metavar="VAR", help="environment variable with its key")
+    parser.add_argument(
+        "--until-stdin-closes",
+        action="store_true",
+        help="stop when standard input ends: the server dies with whoever started it",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until a signal or, where asked for, the end of standard input.
+
+    Returns:
+        130 after a signal, 0 after the end of standard input.
+
+    Raises:
+        UserError: For any option that cannot be, with what to do about it.
+    """
+    import sys
+    from pathlib import Path
+
+    from voxmeter.client.servers.truth import TruthLog
+
+    builtin = _builtin(args)
+    settings = _settings(args, builtin)
+    codec = _codec(args.protocol)
+    brain = _brain(args, builtin)
+    _check_defaults(brain, settings)
+    truth = TruthLog(Path(args.truth)) if args.truth else None
+    brain.load()
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        return _serve(brain, codec, settings, truth, until_stdin=args.until_stdin_closes)
+    finally:
+        if truth is not None:
+            truth.close()
+
+
+def _serve(
+    brain: Brain,
+    codec: Callable[[], ServerCodec],
+    settings: HostSettings,
+    truth: TruthLog | None,
+    *,
+    until_stdin: bool,
+) -> int:
+    import asyncio
+    import gc
+
+    from voxmeter.client.servers.host import serving
+    from voxmeter.client.servers.stopping import Stop
+
+    async def serve() -> int:
+        stop = Stop(until_stdin=until_stdin)
+        async with serving(brain, codec, settings, truth=truth) as url:
+            print(f"ready {url}", flush=True)
+            return await stop.wait()
+
+    gc.collect()
+    gc.freeze()  # what was loaded stays: later collections need not look at it
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(serve())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's loop where it is installed, else None for the standard one."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return made
+
+
+def _builtin(args: argparse.Namespace) -> Builtin:
+    from voxmeter.client.builtin_name import parse_builtin
+    from voxmeter.endpoints.errors import UserError
+
+    query = args.query.removeprefix("?")
+    mark = "&" if "?" in args.server else "?"
+    try:
+        builtin = parse_builtin(f"{args.server}{mark}{query}" if query else args.server)
+    except ValueError as error:
+        found, cure = error.args
+        raise UserError("voxmeter serve", found, cure) from None
+    for option in ("voice",) if builtin.name == "echo" else ():
+        _refuse(args, builtin, option)
+    for option in _CASCADE_ONLY if builtin.name != "cascade" else ():
+        _refuse(args, builtin, option)
+    return builtin
+
+
+def _refuse(args: argparse.Namespace, builtin: Builtin, option: str) -> None:
+    from voxmeter.endpoints.errors import UserError
+
+    if getattr(args, option) is not None:
+        name = f"--{option.replace('_', '-')}"
+        raise UserError(f"voxmeter serve {builtin.name} {name}", "is not for it", "leave it out")
+
+
+def _settings(args: argparse.Namespace, builtin: Builtin) -> HostSettings:
+    from voxmeter.client.servers.host import HostSettings
+    from voxmeter.endpoints.errors import UserError
+
+    if not 0 <= args.port <= 65535:
+        raise UserError(f"--port {args.port}", "is no port", "use 0 to 65535")
+    token = _secret("--token-env", args.token_env) if args.token_env else ""
+    path = "/v1/realtime" if args.protocol == "openai-realtime" else ""
+    return HostSettings(args.host, args.port, path, token, dict(builtin.query))
+
+
+def _secret(option: str, variable: str) -> str:
+    import os
+
+    from voxmeter.endpoints.errors import UserError
+
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise UserError(f"{option} {variable}", "is not set", f"export {variable}=...")
+    return value
+
+
+def _codec(protocol: str) -> Callable[[], ServerCodec]:
+    from typing import cast
+
+    from voxmeter.endpoints import catalog
+    from voxmeter.endpoints.errors import UserError
+
+    kind = catalog.find(protocol, "--protocol")
+    if kind.server is None:
+        served = ", ".join(name for name in catalog.names() if catalog.find(name).server)
+        raise UserError(f"--protocol {protocol}", "has no server side", f"use one of: {served}")
+    return cast("Callable[[], ServerCodec]", catalog.load(kind.server))
+
+
+def _brain(args: argparse.Namespace, builtin: Builtin) -> Brain:
+    if builtin.name == "echo":
+        from voxmeter.client.servers.echo import Echo
+
+        return Echo()
+    if builtin.name == "metronome":
+        from voxmeter.client.servers.metronome import Metronome, voice
+
+        return Metronome(voice(args.voice or "hibari"), dict(builtin.query))
+    from voxmeter.client.servers.cascade import cascade
+
+    return cascade(args)
+
+
+def _check_defaults(brain: Brain, settings: HostSettings) -> None:
+    """Refuse defaults that no session could be opened with, but for a fault that was asked for."""
+    from voxmeter.client.servers.brain import RefusedError
+    from voxmeter.endpoints.errors import UserError
+
+    try:
+        brain.admit(settings.query)
+    except RefusedError as refused:
+        if refused.status < 500:
+            raise UserError("voxmeter serve", refused.reason, "correct the query") from None
