@@ -1,0 +1,233 @@
+"""When a listener hears each sample: early audio queues, late audio makes a gap.
+
+The player has no buffer of its own: audio that arrives while nothing is queued is heard at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voxmeter.scoring.attempt import Attempt, read
+from voxmeter.scoring.log import Row
+from voxmeter.scoring.speech import find_sound
+
+STALL_MS = 10
+"""A shorter gap is not counted: it is a click at most, and network jitter makes many."""
+
+_NS = 1_000_000_000
+
+
+class Arrival(NamedTuple):
+    """A chunk of the decoded reply stream; chunks follow each other without gaps.
+
+    Attributes:
+        t_ns: When it arrived.
+        samples: How many samples it holds.
+    """
+
+    t_ns: int
+    samples: int
+
+
+class Piece(NamedTuple):
+    """Samples that are heard one after the other: `start` to `end` of the stream, from `t_ns`."""
+
+    start: int
+    end: int
+    t_ns: int
+
+
+class Stall(NamedTuple):
+    """A silence that the stream does not have, before sample `sample`, from `t_ns` on."""
+
+    sample: int
+    t_ns: int
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Playout:
+    """What was heard, in the order of the stream and of time.
+
+    Attributes:
+        pieces: None is empty; samples in none of them were never heard.
+        rate: Samples a second of the stream.
+    """
+
+    pieces: tuple[Piece, ...]
+    rate: int
+
+    def heard_ns(self, sample: int) -> int | None:
+        """Return when a sample begins to be heard, or None if it never was.
+
+        One past the last sample of a piece is the moment when that piece has been heard.
+        """
+        number = bisect_right(self.pieces, sample, key=lambda piece: piece.start) - 1
+        if number < 0 or sample > self.pieces[number].end:
+            return None
+        piece = self.pieces[number]
+        return piece.t_ns + _duration(sample - piece.start, self.rate)
+
+    def heard_end_ns(self, sample: int) -> int | None:
+        """Return when all that is heard of what lies before a sample has been heard, or None."""
+        number = bisect_right(self.pieces, sample - 1, key=lambda piece: piece.start) - 1
+        if number < 0:
+            return None
+        piece = self.pieces[number]
+        return piece.t_ns + _duration(min(sample, piece.end) - piece.start, self.rate)
+
+    def stalls(self, first: int, end: int) -> list[Stall]:
+        """Return the gaps of at least `STALL_MS` between two samples of the stream.
+
+        A gap counts when audio from `first` on was heard before it and audio before `end` after it:
+        what comes before the first audible sample is latency, not a stall.
+        """
+        found: list[Stall] = []
+        for before, piece in zip(self.pieces, self.pieces[1:], strict=False):
+            stopped = before.t_ns + _duration(before.end - before.start, self.rate)
+            if before.end > first and piece.start < end:
+                gap = piece.t_ns - stopped
+                if gap >= STALL_MS * 1_000_000:
+                    found.append(Stall(piece.start, stopped, gap))
+        return found
+
+
+def play(
+    arrivals: Sequence[Arrival],
+    rate: int,
+    *,
+    flushes: Sequence[int] = (),
+    audible: NDArray[np.int64] | None = None,
+) -> Playout:
+    """Return when each chunk is heard.
+
+    Args:
+        arrivals: In the order of the stream.
+        rate: Samples a second.
+        flushes: Moments (ns) at which the player threw away what it had not played yet.
+        audible: Shape (k, 2), audible stretches of the stream. Given for a full-duplex stream,
+            whose player drops silence to catch up after a hiccup; without it nothing is dropped.
+    """
+    pieces: list[Piece] = []
+    waiting = sorted(flushes, reverse=True)
+    head = position = 0
+    for t_ns, samples in arrivals:
+        while waiting and waiting[-1] <= t_ns:
+            head = _flush(pieces, waiting.pop(), rate, head)
+        late = max(0, head - t_ns)
+        head = max(head, t_ns)
+        end = position + samples
+        for start, stop, silent in _parts(position, end, audible):
+            dropped = min(stop - start, late * rate // _NS) if silent else 0
+            late -= _duration(dropped, rate)
+            if start + dropped < stop:
+                pieces.append(Piece(start + dropped, stop, head))
+                head += _duration(stop - start - dropped, rate)
+        position = end
+    while waiting:
+        head = _flush(pieces, waiting.pop(), rate, head)
+    return Playout(tuple(pieces), rate)
+
+
+def listen(attempt: Attempt, rate: int, samples: int, audible: NDArray[np.int64] | None) -> Playout:
+    """Return when each sample of an attempt's reply stream is heard.
+
+    What a cancelled reply still had queued is thrown away, as every voice client does.
+
+    Args:
+        attempt: The log as `voxmeter.scoring.attempt.read` returns it.
+        rate: Samples a second of the stream.
+        samples: Length of the stream; chunks that claim more are cut.
+        audible: As for `play`.
+    """
+    arrivals: list[Arrival] = []
+    for row in attempt.came:
+        if row.samples:
+            arrivals.append(Arrival(row.t_ns, min(row.samples, samples)))
+            samples -= arrivals[-1].samples
+    flushes = [
+        row.t_ns
+        for row in attempt.came
+        if row.kind == "interrupted" or (row.kind == "reply_ended" and row.reason == "cancelled")
+    ]
+    return play(arrivals, rate, flushes=flushes, audible=audible)
+
+
+def heard(rows: Sequence[Row], stream: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return what a listener heard, with gaps, from the moment of the log's header on.
+
+    Args:
+        rows: The log of one attempt.
+        stream: Shape (n,), the decoded reply without gaps, at the header's `output_rate`.
+
+    Returns:
+        Shape (m,), at the same rate; empty when the log has no usable header.
+    """
+    attempt = read(rows)
+    if attempt is None or not stream.size:
+        return np.zeros(0, dtype=np.float32)
+    rate = attempt.header.output_rate
+    audible = find_sound(stream, rate).spans if attempt.duplex else None
+    return track(listen(attempt, rate, stream.size, audible), stream, attempt.header.t_ns)
+
+
+def track(playout: Playout, stream: NDArray[np.float32], origin_ns: int) -> NDArray[np.float32]:
+    """Return what was heard as one signal, shape (m,), whose sample 0 is heard at `origin_ns`.
+
+    What was heard before that moment is cut.
+    """
+    placed: list[tuple[int, Piece]] = []
+    head = 0
+    for piece in playout.pieces:
+        begin = round((piece.t_ns - origin_ns) * playout.rate / _NS)
+        # Rounding must not tear a sample's gap into audio that is heard without one.
+        begin = head if placed and begin <= head + 1 else begin
+        placed.append((begin, piece))
+        head = begin + piece.end - piece.start
+    track = np.zeros(max(0, head), dtype=np.float32)
+    for begin, piece in placed:
+        skipped = max(0, -begin)
+        audio = stream[piece.start + skipped : piece.end]
+        track[begin + skipped : begin + skipped + audio.size] = audio
+    return track
+
+
+def _duration(samples: int, rate: int) -> int:
+    return (samples * _NS + rate // 2) // rate
+
+
+def _parts(start: int, end: int, audible: NDArray[np.int64] | None) -> list[tuple[int, int, bool]]:
+    """Split a range of the stream where it becomes audible or silent."""
+    if audible is None:
+        return [(start, end, False)] if end > start else []
+    first = int(np.searchsorted(audible[:, 1], start, side="right"))
+    parts: list[tuple[int, int, bool]] = []
+    for a, b in audible[first:].tolist():
+        if a >= end:
+            break
+        if a > start:
+            parts.append((start, a, True))
+        parts.append((max(a, start), min(b, end), False))
+        start = min(b, end)
+    if start < end:
+        parts.append((start, end, True))
+    return parts
+
+
+def _flush(pieces: list[Piece], t_ns: int, rate: int, head: int) -> int:
+    """Cut what would be heard after `t_ns`; return when the player is free."""
+    while pieces and pieces[-1].t_ns >= t_ns:
+        pieces.pop()
+    if pieces:
+        last = pieces[-1]
+        keep = min(last.end, last.start + (t_ns - last.t_ns) * rate // _NS)
+        pieces[-1] = last._replace(end=keep)
+        if keep == last.start:
+            pieces.pop()
+    return min(head, t_ns)
