@@ -291,8 +291,8 @@ class Bench(_Table):
     """
 
     run: Run = Field(default_factory=Run)
-    endpoints: tuple[Endpoint, ...] = Field(alias="endpoint")
-    suites: tuple[Suite, ...] = Field(alias="suite")
+    endpoints: tuple[Endpoint, ...] = Field(alias="endpoint", min_length=1)
+    suites: tuple[Suite, ...] = Field(alias="suite", min_length=1)
     conditions: tuple[Condition, ...] = Field(default=(), alias="condition")
     transcribe: Transcribe = Field(default_factory=Transcribe)
     judges: tuple[Judge, ...] = Field(default=(), alias="judge")

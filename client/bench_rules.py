@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from voxmeter.client import kinds, nearest, redaction
 from voxmeter.client.bench import Bench, Endpoint, Suite
@@ -13,7 +13,11 @@ from voxmeter.endpoints.errors import UserError
 
 _SCHEMES = ("ws", "wss", "http", "https", "mqtt", "mqtts", "unix")
 _PLAIN = ("demo", "jsonl")
-_SECRET_HEADERS = ("authorization", "cookie", "key", "token", "secret", "password")
+_SECRET_NAMES = ("authorization", "cookie", "key", "token", "secret", "password")
+_WRITTEN_SECRET = (
+    "a secret is written into the file",
+    'put it into an environment variable and write "{env:NAME}"',
+)
 
 
 def check(bench: Bench) -> None:
@@ -94,11 +98,11 @@ def _check_endpoint(place: str, endpoint: Endpoint) -> None:
         if not endpoint.command:
             raise UserError(f"{place} command", "is empty", "write the program and its arguments")
         if kind.transport == catalog.WEBSOCKET:
-            found = f"a {kind.name} endpoint is not a program"
+            found = f"kind {kind.name} talks to a URL, not to a program"
             raise UserError(f"{place} command", found, "give its url")
     for name in endpoint.options:
         if kind.options_at is not None and name not in kind.options:
-            found = f"a {kind.name} endpoint has no such option"
+            found = f"kind {kind.name} has no such option"
             cure = nearest.cure(name, kind.options)
             raise UserError(f"{place} options.{printable(name, 60)}", found, cure)
     for name, value in endpoint.headers.items():
@@ -127,6 +131,9 @@ def _check_url(place: str, url: str) -> None:
         raise UserError(place, f'"{shown}" does not begin with a known scheme', f"known: {known}")
     if not port_is_fine or (not parts.hostname and parts.scheme != "unix"):
         raise UserError(place, f'"{shown}" names no host', cure)
+    for name, value in parse_qsl(parts.query):
+        if value and name.lower().endswith(_SECRET_NAMES):
+            raise UserError(f"{place} {printable(name, 60)}=", *_WRITTEN_SECRET)
     if any(letter.isspace() for letter in url):
         raise UserError(place, f'"{shown}" has a space in it', "remove it, or write %20")
 
@@ -136,12 +143,8 @@ def _check_header(place: str, name: str, value: str) -> None:
         raise UserError(place, "is no header name", "use letters, digits and hyphens")
     if "\n" in value or "\r" in value:
         raise UserError(place, "has a line end in its value", "remove it")
-    if name.lower().endswith(_SECRET_HEADERS) and not redaction.references(value):
-        raise UserError(
-            place,
-            "a secret is written into the file",
-            'put it into an environment variable and write "{env:NAME}"',
-        )
+    if name.lower().endswith(_SECRET_NAMES) and not redaction.references(value):
+        raise UserError(place, *_WRITTEN_SECRET)
 
 
 def _check_suite(bench: Bench, place: str, suite: Suite) -> None:

@@ -24,6 +24,8 @@ _EXPECTED = {
     "float_type": "write a number",
     "finite_number": "write a number that is finite",
     "bool_type": "write true or false",
+    "invalid-json-value": "write text, a number, true, false, a list or a table",
+    "too_short": "write at least one",
     "tuple_type": "write a list: [...]",
     "dict_type": "write a table: {...}",
     "model_type": "write a table: {...}",
@@ -63,11 +65,11 @@ def explained(errors: Sequence[ErrorDetails], data: Mapping[str, Any], source: s
     path = _path(first, data)
     place = f"{source}: {place_of(path, data)}"
     kind = first["type"]
+    if len(path) == 1 and path[0] in LISTS and kind in {"missing", "too_short"}:
+        return UserError(source, f"has no [[{path[0]}]]", f"add one; see {_DOCS}")
     if kind == "extra_forbidden":
         return UserError(place, *_unknown(path, data))
     if kind == "missing":
-        if path[0] in LISTS and len(path) == 1:
-            return UserError(source, f"has no [[{path[0]}]]", f"add one; see {_DOCS}")
         return UserError(place, "is missing", "add this key")
     if kind == "voxmeter":
         context = first.get("ctx", {})
@@ -91,7 +93,7 @@ def place_of(path: Sequence[str | int], data: Mapping[str, Any]) -> str:
     words: list[str] = []
     if head in LISTS and rest and isinstance(rest[0], int):
         table = data[str(head)][rest[0]]
-        name = table.get("name") if isinstance(table, Mapping) else None
+        name = table.get("name") or (table.get("kind") if head == "suite" else None)
         shown = f'"{printable(name, 60)}"' if isinstance(name, str) and name else str(rest[0] + 1)
         words = [f"[[{head}]] {shown}"]
         rest = rest[1:]
@@ -154,7 +156,7 @@ def _holds(value: object, part: str | int) -> bool:
     return isinstance(value, Mapping) and part in value
 
 
-def _value(path: Sequence[str | int], data: Mapping[str, Any]) -> object:
+def _value(path: Sequence[str | int], data: Mapping[str, Any]) -> Any:  # noqa: ANN401 - outside data
     value: Any = data
     for part in path:
         value = value[part]
@@ -174,11 +176,11 @@ def _expected(error: ErrorDetails) -> str:
             known = str(context["expected"]).replace("'", '"')
             return f"write {known}"
         case "greater_than":
-            return f"write more than {context['gt']}"
+            return f"write more than {context['gt']:g}"
         case "greater_than_equal":
-            return f"write {context['ge']} or more"
+            return f"write {context['ge']:g} or more"
         case "less_than_equal":
-            return f"write {context['le']} or less"
+            return f"write {context['le']:g} or less"
         case _:
             return _EXPECTED.get(kind, error["msg"].lower())
 
@@ -192,11 +194,34 @@ def _unknown(path: Sequence[str | int], data: Mapping[str, Any]) -> tuple[str, s
     what = "table" if len(path) == 1 and isinstance(value, dict | list) else "key"
     cure = nearest.cure(name, known)
     if nearest.nearest(name, known) is None:
-        if isinstance(value, Mapping) and len(path) == 3:
-            cure = f'write [[{path[0]}]] with name = "{printable(name, 60)}" for another one'
-        elif path[0] in {"endpoint", "suite"} and len(path) == 3:
-            cure = f"an option of this kind belongs under [{path[0]}.options]; {cure}"
+        cure = _better_cure(path, data) or cure
     return f"unknown {what}", cure
+
+
+def _better_cure(path: Sequence[str | int], data: Mapping[str, Any]) -> str | None:
+    """Return what a key that is near to no other was probably meant to be."""
+    name = str(path[-1])
+    value = _value(path, data)
+    shown = printable(name, 60)
+    if len(path) != 3 or path[0] not in LISTS:
+        return None
+    if isinstance(value, Mapping):
+        return f'write [[{path[0]}]] with name = "{shown}" for another one'
+    if path[0] == "gate":
+        from voxmeter.client.gate_rules import suggestion
+
+        metric = suggestion(name)
+        return f'write metric = "{metric}" and max or min in its unit' if metric else None
+    if path[0] == "endpoint" and nearest.nearest(name, _options(_value(path[:2], data))):
+        return f"it is an option of this kind: write {shown} under [endpoint.options]"
+    return None
+
+
+def _options(endpoint: Mapping[str, Any]) -> list[str]:
+    from voxmeter.endpoints import catalog
+
+    kind = catalog.KINDS.get(str(endpoint.get("kind", "openai-realtime")))
+    return list(kind.options) if kind is not None else []
 
 
 _NOT_IN_FILES = frozenset({"source", "folder", "packaged"})
