@@ -153,6 +153,8 @@ def read(rows: Sequence[Row]) -> Attempt | None:
 def number(row: Row, key: str) -> float | None:
     """Return a finite number of a row, or None."""
     value = row.get(key)
+    if type(value) is int:  # nearly every value of a log; bool is not int here
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return value

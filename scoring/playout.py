@@ -123,7 +123,7 @@ def play(
         late = max(0, head - t_ns)
         head = max(head, t_ns)
         end = position + samples
-        for start, stop, silent in _parts(position, end, audible):
+        for start, stop, silent in _parts(position, end, audible if late else None):
             dropped = min(stop - start, late * rate // _NS) if silent else 0
             late -= _duration(dropped, rate)
             if start + dropped < stop:
