@@ -58,6 +58,11 @@ class AttemptPaths:
     audio: Path
     reply: Path
 
+    @property
+    def stream(self) -> Path:
+        """All that the endpoint sent, without gaps; written where that is more than the reply."""
+        return self.reply.with_name(self.reply.name.removesuffix(".reply.flac") + ".stream.flac")
+
 
 def folder_name(run: str, now: datetime, suffix: str) -> str:
     """Return `<run name>-<UTC yyyymmdd-hhmmss>-<suffix>`, the run's name made safe for a disk."""
@@ -318,8 +323,8 @@ class RunFolder:
         return (self.path / "RUN.JSON").exists()
 
 
-def _names(paths: AttemptPaths) -> tuple[str, str, str]:
-    return str(paths.events), str(paths.audio), str(paths.reply)
+def _names(paths: AttemptPaths) -> tuple[str, ...]:
+    return str(paths.events), str(paths.audio), str(paths.reply), str(paths.stream)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -1,0 +1,283 @@
+"""Measures this client's own error: the metronome knows its delays, so every difference is ours."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from voxmeter.client.audio import Pcm, from_pcm16, resample, to_pcm16
+from voxmeter.client.builtin import serving
+from voxmeter.client.capture import Utterance
+from voxmeter.client.finish import Attempt
+from voxmeter.client.finisher import Finisher
+from voxmeter.client.lag import LoopMonitor
+from voxmeter.client.redaction import Redactor
+from voxmeter.client.runfolder import AttemptPaths
+from voxmeter.client.streaming import loop_factory
+from voxmeter.client.target import Target, attempt, new_tag
+
+LEADS_MS = (0, 200, 500)
+PACINGS = ("burst", "realtime")
+TRAILS_MS = (0, 600)
+DELAY_MS, JITTER_MS = 300, 100
+MARKS = ("first_packet_ms", "first_audible_ms")
+_FRAME_MS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What one calibration trial is like.
+
+    Attributes:
+        lead_ms: Silence before the first audible sample of the reply.
+        pacing: How the reply is delivered.
+        trail_ms: Silence after the last voiced sample of the question.
+    """
+
+    lead_ms: int
+    pacing: str
+    trail_ms: int
+
+
+CASES = tuple(Case(*case) for case in itertools.product(LEADS_MS, PACINGS, TRAILS_MS))
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """How far one mark was off, over all trials with so many sessions at a time.
+
+    Attributes:
+        sessions: Sessions at a time.
+        mark: Which latency.
+        n: Trials.
+        p50_ms: Median of measured minus true, ms.
+        p99_abs_ms: 99th percentile of the distance from the truth, ms (an order statistic).
+        max_abs_ms: Largest distance, ms.
+    """
+
+    sessions: int
+    mark: str
+    n: int
+    p50_ms: float
+    p99_abs_ms: float
+    max_abs_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What a calibration found.
+
+    Attributes:
+        errors: One entry for each number of sessions and mark.
+        by_case: Likewise, for each case by itself, with the case's fields.
+        invalid: Trials whose latency this client itself threw out as late.
+        failed: Trials that did not end `ok`.
+        seconds: How long it took.
+    """
+
+    errors: tuple[Error, ...]
+    by_case: tuple[dict[str, Any], ...]
+    invalid: int
+    failed: int
+    seconds: float
+
+    @property
+    def good(self) -> bool:
+        """Whether every mark was within 1 ms at the median and 5 ms at the 99th percentile."""
+        return bool(self.errors) and all(
+            abs(error.p50_ms) <= 1 and error.p99_abs_ms <= 5 for error in self.errors
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much to measure for each number of sessions.
+
+    Attributes:
+        trials: Trials of each case; at least two for each session are made in any case.
+        seconds: Time after which no trial is begun, whatever `trials` says; None sets no limit.
+    """
+
+    trials: int = 3
+    seconds: float | None = None
+
+
+def calibrate(
+    utterances: Sequence[Utterance],
+    folder: Path,
+    *,
+    sessions: Sequence[int] = (1, 50),
+    budget: Budget | None = None,
+    protocol: str = "openai-realtime",
+) -> Calibration:
+    """Ask a metronome many times and compare every mark with its truth log.
+
+    Args:
+        utterances: Questions without trailing silence, at any one rate.
+        folder: Exists; gets `truth.jsonl`, `trials.jsonl`, logs and audio.
+        sessions: Sessions at a time, measured one number after another.
+        budget: How much to measure.
+        protocol: Wire between client and metronome.
+
+    Raises:
+        UserError: If the metronome does not start.
+    """
+    began = time.monotonic()
+    budget = budget or Budget()
+    truth_file, trials_file = folder / "truth.jsonl", folder / "trials.jsonl"
+    with serving("metronome", kind=protocol, options=("--truth", str(truth_file))) as url:
+        bench = _Bench(utterances, folder, url, protocol)
+        rows: list[dict[str, Any]] = []
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            for number in sessions:
+                rows += runner.run(bench.measure(number, budget))
+    trials_file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    truth = [json.loads(line) for line in truth_file.read_text(encoding="utf-8").splitlines()]
+    return compare(rows, {line["tag"]: line for line in truth}, time.monotonic() - began)
+
+
+def compare(
+    rows: Sequence[Mapping[str, Any]], truth: Mapping[str, Mapping[str, Any]], seconds: float
+) -> Calibration:
+    """Return the errors of trial rows against truth lines.
+
+    Args:
+        rows: Rows of trials, with `sessions` and `case` added.
+        truth: Truth line of each session tag.
+        seconds: How long the measurement took.
+    """
+    good = [row for row in rows if row["status"] == "ok" and row["session_tag"] in truth]
+    valid = [row for row in good if row["audit"]["latency_valid"]]
+    errors: list[Error] = []
+    by_case: list[dict[str, Any]] = []
+    for number in dict.fromkeys(row["sessions"] for row in rows):
+        mine = [row for row in valid if row["sessions"] == number]
+        for mark in MARKS:
+            errors += _errors(number, mark, mine, truth)
+            for case in dict.fromkeys(json.dumps(row["case"]) for row in mine):
+                same = [row for row in mine if json.dumps(row["case"]) == case]
+                found = _errors(number, mark, same, truth)
+                by_case += [json.loads(case) | asdict(error) for error in found]
+    return Calibration(
+        tuple(errors), tuple(by_case), len(good) - len(valid), len(rows) - len(good), seconds
+    )
+
+
+def _errors(
+    sessions: int,
+    mark: str,
+    rows: Sequence[Mapping[str, Any]],
+    truth: Mapping[str, Mapping[str, Any]],
+) -> list[Error]:
+    off = []
+    for row in rows:
+        line = truth[row["session_tag"]]
+        measured = row["latency"].get(mark)
+        if measured is not None:
+            true_ns = line[mark.replace("_ms", "_ns")] - line["user_end_ns"]
+            off.append(measured - true_ns / 1e6)
+    if not off:
+        return []
+    distance = np.abs(off)
+    p99 = float(np.quantile(distance, 0.99, method="higher"))
+    return [
+        Error(
+            sessions,
+            mark,
+            len(off),
+            round(float(np.median(off)), 3),
+            round(p99, 3),
+            round(float(distance.max()), 3),
+        )
+    ]
+
+
+class _Bench:
+    """The measuring half: sessions that take the next case until the budget is spent."""
+
+    def __init__(
+        self, utterances: Sequence[Utterance], folder: Path, url: str, protocol: str
+    ) -> None:
+        self._utterances, self._folder = utterances, folder
+        self._url, self._protocol = url, protocol
+        self._made = 0
+
+    async def measure(self, sessions: int, budget: Budget) -> list[dict[str, Any]]:
+        """Return the trial rows of one number of sessions, made side by side."""
+        rows: list[dict[str, Any]] = []
+        count = max(budget.trials * len(CASES), 2 * sessions)
+        cases = itertools.islice(itertools.cycle(CASES), count)
+        async with LoopMonitor().watching() as monitor:
+            with Finisher() as finisher:
+                ask = partial(self._one, sessions=sessions, finisher=finisher, monitor=monitor)
+                await ask(CASES[0], 0)  # not counted: it warms up both sides
+                until = None if budget.seconds is None else time.monotonic() + budget.seconds
+
+                async def session(number: int) -> None:
+                    stagger_ns = number * _FRAME_MS * 1_000_000 // sessions
+                    for case in cases:  # shared: whoever is free takes the next
+                        if until is not None and time.monotonic() >= until:
+                            return
+                        rows.append(await ask(case, stagger_ns))
+
+                async with asyncio.TaskGroup() as group:
+                    for number in range(sessions):
+                        group.create_task(session(number), name=f"calibrate {number}")
+        return rows
+
+    async def _one(
+        self,
+        case: Case,
+        stagger_ns: int,
+        *,
+        sessions: int,
+        finisher: Finisher,
+        monitor: LoopMonitor,
+    ) -> dict[str, Any]:
+        source = self._utterances[self._made % len(self._utterances)]
+        self._made += 1
+        tag = new_tag()
+        capture = await attempt(
+            self._target(case),
+            partial(_spoken, source, case.trail_ms),
+            tag=tag,
+            stagger_ns=stagger_ns,
+            monitor=monitor,
+        )
+        fields = {"session_tag": tag, "sessions": sessions, "case": asdict(case)}
+        audio = self._folder / "audio"
+        paths = AttemptPaths(
+            events=self._folder / "events" / f"{tag}.jsonl",
+            audio=audio / f"{tag}.flac",
+            reply=audio / f"{tag}.reply.flac",
+        )
+        return await finisher.finish(capture, Attempt(fields, paths, Redactor()))
+
+    def _target(self, case: Case) -> Target:
+        query = {
+            "delay_ms": DELAY_MS,
+            "jitter_ms": JITTER_MS,
+            "lead_ms": case.lead_ms,
+            "pacing": case.pacing,
+            "tag": "",
+        }
+        return Target("metronome", self._protocol, f"{self._url}?{urlencode(query)}")
+
+
+def _spoken(source: Utterance, trail_ms: int, rate: int) -> Utterance:
+    """Return a question at a rate, with so much silence behind it."""
+    pcm = resample(Pcm(from_pcm16(source.pcm), source.rate), rate)
+    scale = rate / source.rate
+    samples = np.concatenate([pcm.samples, np.zeros(trail_ms * rate // 1000, dtype=np.float32)])
+    end = min(round(source.end_sample * scale), len(pcm.samples))
+    return Utterance(to_pcm16(samples), rate, round(source.onset_sample * scale), end)

@@ -1,0 +1,79 @@
+"""The last calibration of this machine: kept in the user's cache, shown in reports."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from voxmeter.client.audio import write_whole
+from voxmeter.client.clock import utc_now
+from voxmeter.client.machine import load_average, machine, packages
+from voxmeter.client.model_files import user_cache
+
+if TYPE_CHECKING:
+    from voxmeter.client.calibrate import Calibration
+
+_NAME = "calibration.json"
+
+
+def keep(result: Calibration, folder: Path | None = None) -> dict[str, Any]:
+    """Keep a calibration for this machine's reports, and in `folder` if one is given.
+
+    Returns:
+        What was written.
+    """
+    found = {
+        "measured_at": utc_now().isoformat(timespec="seconds"),
+        "machine": machine(),
+        "packages": packages(),
+        "load_average": load_average(),
+        "good": result.good,
+        **asdict(result),
+    }
+    text = (json.dumps(found, indent=1) + "\n").encode()
+    cache = user_cache()
+    cache.mkdir(parents=True, exist_ok=True)
+    for path in (cache / _NAME, *([] if folder is None else [folder / _NAME])):
+        write_whole(path, text)
+    return found
+
+
+def last() -> Mapping[str, Any] | None:
+    """Return this machine's last calibration; None when there is none, or it cannot be read."""
+    try:
+        found = json.loads((user_cache() / _NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(found, dict) or found.get("machine", {}).get("host") != socket.gethostname():
+        return None
+    return found
+
+
+def lines(result: Calibration) -> list[str]:
+    """Return a calibration as lines for the terminal."""
+    shown = [
+        "",
+        "  sessions  mark                  n   off at the median   off by at most (99 %)   largest",
+    ]
+    shown += [
+        f"  {error.sessions:>8}  {error.mark:<17} {error.n:>5}   {error.p50_ms:>+13.2f} ms"
+        f"   {error.p99_abs_ms:>18.2f} ms   {error.max_abs_ms:>6.2f} ms"
+        for error in result.errors
+    ]
+    left_out = [
+        f"{count} {what}"
+        for count, what in ((result.invalid, "thrown out as late"), (result.failed, "failed"))
+        if count
+    ]
+    shown.append(f"  left out: {', '.join(left_out) or 'none'}")
+    verdict = (
+        "This machine can measure: within 1 ms at the median and 5 ms at the 99th percentile."
+        if result.good
+        else "Above 1 ms at the median or 5 ms at the 99th percentile: stop what else is running "
+        "on this machine, or use fewer sessions at a time."
+    )
+    return [*shown, "", verdict]

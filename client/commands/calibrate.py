@@ -1,0 +1,121 @@
+"""`voxmeter calibrate`: how exact this client is on this machine, measured against known delays."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from voxmeter.client.calibrate import Budget, Calibration
+    from voxmeter.client.capture import Utterance
+
+_QUESTION_S = 0.8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare how much is measured and what becomes of it."""
+    parser.add_argument(
+        "--protocol", default="openai-realtime", metavar="NAME", help="wire (default %(default)s)"
+    )
+    parser.add_argument(
+        "--sessions", default="1,50", metavar="N[,N...]", help="at a time (default %(default)s)"
+    )
+    parser.add_argument(
+        "--trials", type=int, default=5, metavar="N", help="of each case (default %(default)s)"
+    )
+    parser.add_argument("--seconds", type=float, metavar="S", help="stop after about S seconds")
+    parser.add_argument("--out", metavar="DIR", help="keep logs, audio and the truth log here")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Calibrate, print, and keep the result for reports.
+
+    Raises:
+        UserError: For options that cannot be, or if the metronome does not start.
+    """
+    import tempfile
+    from pathlib import Path
+
+    from voxmeter.client.calibrate import Budget, calibrate
+    from voxmeter.client.calibration import keep
+
+    sessions = _sessions(args.sessions)
+    _positive("--trials", args.trials)
+    # Each number of sessions gets its share, less what starting and warming up take.
+    share = None if args.seconds is None else max(1.0, args.seconds / len(sessions) - 4.0)
+    budget = Budget(trials=10_000 if share is not None else args.trials, seconds=share)
+    if not args.json:
+        print(_intention(sessions, budget), flush=True)
+    with tempfile.TemporaryDirectory(prefix="voxmeter-") as temporary:
+        folder = Path(args.out) if args.out else Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        result = calibrate(
+            _questions(), folder, sessions=sessions, budget=budget, protocol=args.protocol
+        )
+        found = keep(result, folder if args.out else None)
+    _print(result, found, as_json=args.json)
+    return 0
+
+
+def _print(result: Calibration, found: dict[str, object], *, as_json: bool) -> None:
+    import json
+
+    from voxmeter.client.calibration import lines
+
+    if as_json:
+        print(json.dumps(found))
+        return
+    for line in lines(result):
+        print(line)
+
+
+def _intention(sessions: Sequence[int], budget: Budget) -> str:
+    numbers = " and ".join(str(number) for number in sessions)
+    about = "" if budget.seconds is None else f", about {budget.seconds * len(sessions):.0f} s"
+    return f"Measuring this machine's own timing error with {numbers} sessions at a time{about}."
+
+
+def _questions() -> list[Utterance]:
+    """Return the last words of every recorded demo question: short, with natural ends."""
+    from voxmeter.client.audio import Pcm
+    from voxmeter.client.clips import clip, render
+    from voxmeter.client.speakers import speaker
+    from voxmeter.suites import catalog
+
+    questions = []
+    for item in catalog.load("demo", "demo", {}, _here()).items:
+        made = render(item, speaker)
+        end = made.bounds.end_sample
+        start = max(made.bounds.onset_sample, end - int(_QUESTION_S * made.pcm.rate))
+        cut = clip(Pcm(made.pcm.samples[start:end], made.pcm.rate), item.item)
+        questions.append(cut.utterance(24_000))
+    return questions
+
+
+def _here() -> Path:
+    from pathlib import Path
+
+    return Path()
+
+
+def _sessions(text: str) -> list[int]:
+    from voxmeter.endpoints.errors import UserError
+
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(1 <= number <= 500 for number in numbers):
+        raise UserError(f"--sessions {text}", "is no list of numbers", "write 1,50 (at most 500)")
+    return numbers
+
+
+def _positive(option: str, value: int) -> None:
+    from voxmeter.endpoints.errors import UserError
+
+    if value < 1:
+        raise UserError(f"{option} {value}", "is too small", "use 1 or more")
