@@ -31,7 +31,9 @@ from voxmeter.scoring.types import Scored
 FOLDER = Path(__file__).resolve().parent.parent / "suites" / "demo_items"
 RATE = 24_000
 PAUSE_MS = 140
-EDGE_MS = 60
+EDGE_MS = 30
+FADE_MS = 10
+SILENCE_MS = 120  # exact silence on both sides, so that the ends of speech are beyond doubt
 LEVEL = 0.06  # root mean square of what is not a pause, about -24 dBFS
 QUIET = 0.006  # of the same unit at that level: softer is a pause
 FRAME = RATE // 200
@@ -78,7 +80,11 @@ def spoken(text: str, by: Speaker) -> Samples:
     frames = _loudness(samples)
     loud = frames[frames > frames.max() / 10]
     samples = samples * np.float32(LEVEL / np.sqrt(np.mean(loud**2)))
-    return np.clip(_without_long_pauses(samples), -1.0, 1.0)
+    samples = np.clip(_without_long_pauses(samples), -1.0, 1.0)
+    ramp = np.linspace(0.0, 1.0, FADE_MS * RATE // 1000, dtype=np.float32)
+    samples[: len(ramp)] *= ramp
+    samples[-len(ramp) :] *= ramp[::-1]
+    return np.pad(samples, SILENCE_MS * RATE // 1000)
 
 
 def _without_long_pauses(samples: Samples) -> Samples:
