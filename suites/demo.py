@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from voxmeter.endpoints.errors import UserError
+from voxmeter.suites.fields import Fields
 from voxmeter.suites.jsonl import read_items
-from voxmeter.suites.suite import Suite
+from voxmeter.suites.suite import TABLE_KEYS, Suite
 
 ITEMS = Path(__file__).parent / "demo_items" / "items.jsonl"
 """The items; their audio lies beside it."""
@@ -29,7 +29,5 @@ def load(name: str, config: Mapping[str, object], _base: Path) -> Suite:
     Raises:
         UserError: If the table gives it a path or an option.
     """
-    for key in ("path", "options", "question_via"):
-        if config.get(key):
-            raise UserError(f"[[suite]] {name}", f"the demo suite takes no {key}", "remove the key")
+    Fields(f"[[suite]] {name}", config).known_only(TABLE_KEYS)
     return Suite(name, "demo", tuple(read_items(ITEMS, name)))

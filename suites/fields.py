@@ -110,19 +110,6 @@ class Fields:
             raise UserError(self.place, f"{key} is {found!r}", "write true or false")
         return found
 
-    def table(self, key: str) -> Fields:
-        """Return a table within this one, empty where there is none.
-
-        Raises:
-            UserError: If it is something else.
-        """
-        found = self.values.get(key)
-        if found is None:
-            found = {}
-        if not isinstance(found, Mapping):
-            raise UserError(self.place, f"{key} is {found!r}", f"write {key} = {{…}}")
-        return Fields(f"{self.place} {key}", found)
-
     def number(self, key: str, default: float) -> float:
         """Return a number that is not negative.
 

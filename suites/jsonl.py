@@ -19,6 +19,7 @@ from voxmeter.suites.references import references
 from voxmeter.suites.suite import (
     KINDS,
     QUESTION_VIA,
+    TABLE_KEYS,
     Gap,
     Item,
     Part,
@@ -45,8 +46,8 @@ def load(name: str, config: Mapping[str, object], base: Path) -> Suite:
 
     Args:
         name: The user's name for the suite.
-        config: Reads `path`, `question_via`, and of its `options` `voice` (speaks texts; by
-            language when absent) and `gap_ms` (silence between a clip and its question).
+        config: Reads `path`, `question_via`, `voice` (speaks texts; by language when absent) and
+            `gap_ms` (silence between a clip and its question).
         base: Folder that `path` starts from.
 
     Raises:
@@ -54,14 +55,13 @@ def load(name: str, config: Mapping[str, object], base: Path) -> Suite:
     """
     table = Fields(f"[[suite]] {name}", config)
     path = base / os.path.expanduser(table.required_text("path"))  # noqa: PTH111 - never raises
-    options = table.table("options")
-    options.known_only(("voice", "gap_ms"))
+    table.known_only((*TABLE_KEYS, "path", "question_via", "voice", "gap_ms"))
     items = read_items(
         path,
         name,
-        voice=options.text("voice") or None,
+        voice=table.text("voice") or None,
         question_via=table.one_of("question_via", QUESTION_VIA),
-        gap_ms=options.number("gap_ms", GAP_MS),
+        gap_ms=table.number("gap_ms", GAP_MS),
     )
     return Suite(name, "jsonl", tuple(items))
 

@@ -22,6 +22,9 @@ KINDS: tuple[Kind, ...] = ("choice", "number", "yes-no", "true-false", "name", "
 QuestionVia = Literal["text", "speech-after", "speech-before"]
 QUESTION_VIA: tuple[QuestionVia, ...] = ("text", "speech-after", "speech-before")
 
+TABLE_KEYS = ("kind", "name", "limit", "subset", "conditions", "few_shot", "interrupt")
+"""Keys of a `[[suite]]` table that every kind has and that the client sees to."""
+
 Aggregation = Literal["micro", "macro"]
 
 
@@ -172,7 +175,8 @@ class Factory(Protocol):
 
         Args:
             name: The user's name for it.
-            config: Its table of bench.toml; a factory reads its own keys and leaves the rest.
+            config: Its table of bench.toml with the suite's own options beside the common keys;
+                a factory refuses what is neither in `TABLE_KEYS` nor its own.
             base: Folder that relative paths start from: where bench.toml lies.
 
         Raises:
