@@ -50,6 +50,10 @@ class Parser(argparse.ArgumentParser):
         """Raise what argparse would print."""
         raise UserError(self.prog.removeprefix("voxmeter "), message, f"see {self.prog} --help")
 
+    def options(self) -> list[str]:
+        """Return the long options it knows."""
+        return [name for name in self._option_string_actions if name.startswith("--")]
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
@@ -85,15 +89,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     name = words[0] if words and words[0] in COMMANDS else None
-    parser, command = _parser(name)
+    parser, chosen, command = _parser(name)
     if not words:
         parser.print_help()
         return USER_ERROR
     _refuse_unknown(words[0])
     try:
-        args = parser.parse_args(words)
+        args, rest = parser.parse_known_args(words)
     except SystemExit as end:  # --help and --version have printed
         return int(end.code or 0)
+    if rest:
+        _refuse_rest(chosen or parser, rest[0])
     if command is None:
         raise UserError("voxmeter", "no command", "see voxmeter --help")
     status = command.run(args)
@@ -101,8 +107,8 @@ def _dispatch(words: list[str]) -> int:
     return status
 
 
-def _parser(chosen: str | None) -> tuple[Parser, Command | None]:
-    """Return the parser, and the chosen command's module; no other is imported."""
+def _parser(chosen: str | None) -> tuple[Parser, Parser | None, Command | None]:
+    """Return the parser, and the chosen command's own and its module; no other is imported."""
     from voxmeter import __version__
 
     parser = Parser(
@@ -113,13 +119,26 @@ def _parser(chosen: str | None) -> tuple[Parser, Command | None]:
     )
     parser.add_argument("--version", action="version", version=f"voxmeter {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
-    command = None
+    command = own = None
     for name, text in COMMANDS.items():
         under = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name == chosen:
+            own = under
             command = cast("Command", import_module(f"voxmeter.client.commands.{name}"))
             command.add_arguments(under)
-    return parser, command
+    return parser, own, command
+
+
+def _refuse_rest(parser: Parser, word: str) -> NoReturn:
+    from voxmeter.client import nearest
+    from voxmeter.client.terminal import printable
+
+    option = word.partition("=")[0]
+    near = nearest.nearest(option, parser.options()) if option.startswith("-") else None
+    cure = f"did you mean {near}?" if near else f"see {parser.prog} --help"
+    kind = "option" if option.startswith("-") else "argument"
+    found = f"unknown {kind} {printable(option, 60)}"
+    raise UserError(parser.prog.removeprefix("voxmeter "), found, cure)
 
 
 def _refuse_unknown(word: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,41 +20,40 @@ class ClipCheck:
     Attributes:
         checked: Number of files read; each file once.
         problems: One line for each that cannot be used.
+        warnings: One line for each oddity of a file that can.
         ms: Length of the good ones together.
     """
 
     checked: int = 0
     problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     ms: float = 0.0
 
 
-def check_clips(items: Iterable[Item]) -> ClipCheck:
+def check_clips(
+    items: Iterable[Item], on_clip: Callable[[int], None] = lambda _: None
+) -> ClipCheck:
     """Read every audio file that the items name; texts that are spoken later are left alone.
 
     Args:
         items: Of one suite.
+        on_clip: Called after each file with the number read so far.
     """
     found = ClipCheck()
-    seen: set[Path] = set()
-    for item in items:
-        for path in item.files():
-            if path not in seen:
-                seen.add(path)
-                _check(path, found)
+    for path in dict.fromkeys(path for item in items for path in item.files()):
+        _check(path, found)
+        on_clip(found.checked)
     return found
 
 
 def _check(path: Path, found: ClipCheck) -> None:
-    from voxmeter.client import audio
-    from voxmeter.scoring.speech import speech_bounds
+    from voxmeter.client import audio, clips
 
     found.checked += 1
     try:
-        pcm = audio.read(path)
+        clip = clips.clip(audio.read(path), str(path))
     except ClipError as error:
         found.problems.append(str(error))
         return
-    if speech_bounds(pcm.samples, pcm.rate) is None:
-        found.problems.append(f"{path}: nothing in it is audible")
-        return
-    found.ms += 1000 * len(pcm.samples) / pcm.rate
+    found.ms += clip.ms
+    found.warnings.extend(f"{path}: {warning}" for warning in clip.pcm.warnings)

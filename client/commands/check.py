@@ -1,0 +1,213 @@
+"""`voxmeter check`: whether a bench.toml will work here, before hours are spent on it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from voxmeter.client.bench import Bench, Endpoint
+    from voxmeter.client.redaction import Redactor
+    from voxmeter.suites.suite import Suite
+
+ENDPOINT_FAILED = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare `[BENCH] --offline`."""
+    parser.add_argument("bench", nargs="?", type=Path, help="a bench.toml (default: ./bench.toml)")
+    parser.add_argument("--offline", action="store_true", help="do not knock at the endpoints")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check everything, one line each, and go on after a failure.
+
+    Returns:
+        0 when all is well, 3 when an endpoint gave no session and all else is well.
+
+    Raises:
+        UserError: The first thing that the user must mend.
+    """
+    from voxmeter.client import config
+    from voxmeter.client.access import redactor
+    from voxmeter.client.bench_rules import refuse_unbuilt
+
+    bench = config.load(args.bench)
+    findings = Findings(redactor(bench))
+    findings.good("config", f"{bench.source}: {_counted(bench)}")
+    with findings.may_fail("features"):
+        refuse_unbuilt(bench)
+    _check_suites(bench, findings)
+    with findings.may_fail("transcribe"):
+        _check_model(bench, findings)
+    for endpoint in bench.endpoints:
+        with findings.may_fail(f"endpoint {endpoint.name}"):
+            _check_endpoint(bench, endpoint, findings, offline=args.offline)
+    if findings.first is not None:
+        raise findings.first
+    return ENDPOINT_FAILED if findings.refused else 0
+
+
+class Findings:
+    """Prints what is found, line by line, and remembers what went wrong.
+
+    Attributes:
+        first: The first of the user's mistakes; None without one.
+        refused: Whether an endpoint gave no session.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        from voxmeter.endpoints.errors import UserError
+
+        self._redactor = redactor
+        self.first: UserError | None = None
+        self.refused = False
+
+    def good(self, what: str, text: str) -> None:
+        """Print that something is well."""
+        self._print("ok", what, text)
+
+    def note(self, what: str, text: str) -> None:
+        """Print something that is odd and no reason to stop."""
+        self._print("note", what, text)
+
+    def may_fail(self, what: str) -> Failing:
+        """Return a block whose failure is printed, remembered and survived."""
+        return Failing(self, what)
+
+    def failed(self, what: str, text: str) -> None:
+        """Print that something is not well."""
+        self._print("FAIL", what, text)
+
+    def _print(self, verdict: str, what: str, text: str) -> None:
+        from voxmeter.client.terminal import printable
+
+        line = f"{verdict:<5}{printable(what)}: {printable(self._redactor.text(text))}"
+        print(line, flush=True)
+
+
+class Failing:
+    """A block in which the user's mistakes and an endpoint's faults are findings."""
+
+    def __init__(self, findings: Findings, what: str) -> None:
+        self._findings, self._what = findings, what
+
+    def __enter__(self) -> None:
+        """Nothing is needed before."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        from voxmeter.endpoints.errors import EndpointError, UserError
+
+        match error:
+            case UserError():
+                self._findings.first = self._findings.first or error
+            case EndpointError():
+                self._findings.refused = True
+            case _:
+                return False
+        self._findings.failed(self._what, str(error))
+        return True
+
+
+def _counted(bench: Bench) -> str:
+    counts = {"endpoint": len(bench.endpoints), "suite": len(bench.suites)}
+    return ", ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
+
+
+def _check_suites(bench: Bench, findings: Findings) -> None:
+    from voxmeter.client.bench_suites import load_suites
+
+    for table in bench.suites:
+        with findings.may_fail(f"suite {table.label}"):
+            (suite,) = load_suites(bench.model_copy(update={"suites": (table,)}))
+            findings.good(f"suite {suite.name}", f"{len(suite.items)} items")
+            for warning in suite.warnings:
+                findings.note(f"suite {suite.name}", warning)
+            _check_clips(suite, findings)
+            _check_voices(suite, findings)
+
+
+def _check_clips(suite: Suite, findings: Findings) -> None:
+    from voxmeter.client.clip_check import check_clips
+    from voxmeter.endpoints.errors import UserError
+
+    found = check_clips(suite.items, _counter("clips"))
+    for warning in found.warnings:
+        findings.note(f"suite {suite.name}", warning)
+    for problem in found.problems:
+        findings.failed(f"suite {suite.name}", problem)
+    if found.problems:
+        raise UserError(
+            f"suite {suite.name}",
+            f"{len(found.problems)} of {found.checked} clips cannot be used",
+            f"replace them; the first is {found.problems[0]}",
+        )
+    if found.checked:
+        seconds = found.ms / 1000
+        findings.good(f"suite {suite.name}", f"{found.checked} clips, {seconds:.0f} s of audio")
+
+
+def _counter(what: str) -> Callable[[int], None]:
+    """Return a counter on the terminal; silent where standard error is none."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+
+    def show(count: int) -> None:
+        if count % 50 == 0:
+            print(f"\r{count} {what}\r", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _check_voices(suite: Suite, findings: Findings) -> None:
+    from voxmeter.client.clips import speakers_of
+    from voxmeter.client.speakers import speaker
+
+    for name in speakers_of(suite.items):
+        with findings.may_fail(f"voice {name}"):
+            speaker(name)
+            findings.good(f"voice {name}", "is installed")
+
+
+def _check_model(bench: Bench, findings: Findings) -> None:
+    from voxmeter.client.models import locate
+
+    table = bench.transcribe
+    found = locate(table.model, "whisper", allow_downloads=table.allow_downloads)
+    findings.good("transcribe", f"{table.model}, sha256 {found.sha256[:12]}")
+
+
+def _check_endpoint(bench: Bench, endpoint: Endpoint, findings: Findings, *, offline: bool) -> None:
+    import asyncio
+
+    from voxmeter.client.access import access, target
+    from voxmeter.client.probe import knock
+
+    what = f"endpoint {endpoint.name}"
+    reach = access(endpoint, bench.source)
+    if endpoint.api_key_env:
+        findings.good(what, f"{endpoint.api_key_env} is set")
+    target(endpoint, bench, reach, "").codec()  # refuses settings that the protocol cannot carry
+    if offline:
+        findings.good(what, "its settings can be sent; not asked (--offline)")
+        return
+    with _place(endpoint, reach.url) as url:
+        found = asyncio.run(knock(target(endpoint, bench, reach, url)))
+    rtt = "" if found.rtt_ms is None else f", round trip {found.rtt_ms:.1f} ms"
+    note = f" ({found.note})" if found.note else ""
+    findings.good(what, f"session after {found.connect_ms:.0f} ms{rtt}{note}")
+
+
+def _place(endpoint: Endpoint, url: str | None) -> AbstractContextManager[str]:
+    """Return where the endpoint is; a built-in server runs while the block lasts."""
+    from voxmeter.client.builtin import serving
+
+    if endpoint.builtin is None:
+        return nullcontext(url or "")
+    return serving(endpoint.builtin, kind=endpoint.kind)

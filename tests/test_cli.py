@@ -1,0 +1,187 @@
+"""The command line: exit statuses, one line for mistakes, and nothing imported before its time."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import signal
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+
+import pytest
+
+from voxmeter import __version__
+from voxmeter.client import cli
+from voxmeter.endpoints.errors import ConnectError, UserError
+
+HEAVY = (
+    "aiohttp",
+    "asyncio",
+    "ctranslate2",
+    "faster_whisper",
+    "httpx2",
+    "importlib.metadata",
+    "numpy",
+    "onnxruntime",
+    "openai",
+    "pydantic",
+    "rich",
+    "scipy",
+    "soundfile",
+    "soxr",
+    "websockets",
+)
+
+
+def _command(monkeypatch: pytest.MonkeyPatch, run: Callable[[argparse.Namespace], int]) -> None:
+    """Put a command of our own in the place of `run`."""
+    module = types.ModuleType("voxmeter.client.commands.run")
+
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("bench", nargs="?")
+        parser.add_argument("--limit", type=int)
+
+    vars(module).update(add_arguments=add_arguments, run=run)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+def _raising(error: BaseException) -> Callable[[argparse.Namespace], int]:
+    def run(_: argparse.Namespace) -> int:
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize("status", [0, 1, 3])
+def test_what_a_command_returns_is_the_exit_status(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    _command(monkeypatch, lambda _: status)
+    assert cli.main(["run"]) == status
+
+
+def test_a_users_mistake_is_2_and_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _command(monkeypatch, _raising(UserError("bench.toml: [run]", "is \x1b[31mred", "paint\nit")))
+    assert cli.main(["run"]) == 2
+    assert capsys.readouterr() == ("", "voxmeter: bench.toml: [run]: is \\x1b[31mred; paint\\nit\n")
+
+
+def test_a_full_disk_is_2_and_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _command(monkeypatch, _raising(OSError(errno.ENOSPC, "No space left", "/runs/x")))
+    assert cli.main(["run"]) == 2
+    line = "voxmeter: /runs/x: no space left; free some, then resume the run\n"
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("ours"), OSError("ours"), ConnectError("dns", "ours")]
+)
+def test_a_fault_of_the_program_is_70_with_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    _command(monkeypatch, _raising(error))
+    assert cli.main(["run"]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    _command(monkeypatch, _raising(KeyboardInterrupt()))
+    assert cli.main(["run"]) == 130
+
+
+def test_sigterm_is_an_interrupt_and_leaves_the_handler_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(_: argparse.Namespace) -> int:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return 0
+
+    _command(monkeypatch, run)
+    before = signal.getsignal(signal.SIGTERM)
+    assert cli.main(["run"]) == 130
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["rnu"], "voxmeter: no command 'rnu'; did you mean \"run\"?"),
+        (["run", "--limt", "3"], "run: unknown option --limt; did you mean --limit?"),
+        (
+            ["run", "--limit", "x"],
+            "run: argument --limit: invalid int value: 'x'; see voxmeter run --help",
+        ),
+        (["run", "--lim", "3"], "run: unknown option --lim; did you mean --limit?"),
+        (["run", "a", "b"], "run: unknown argument b; see voxmeter run --help"),
+        (["run", "--x=\x1b"], "run: unknown option --x; see voxmeter run --help"),
+        (["--frobnicate"], "voxmeter: unknown option --frobnicate; see voxmeter --help"),
+    ],
+)
+def test_a_wrong_command_line_is_2_and_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    line: str,
+) -> None:
+    _command(monkeypatch, lambda _: 0)
+    assert cli.main(words) == 2
+    assert capsys.readouterr() == ("", f"voxmeter: {line}\n")
+
+
+def test_no_command_shows_the_help_and_is_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    assert "usage: voxmeter" in capsys.readouterr().out
+
+
+def test_help_and_version_are_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"voxmeter {__version__}\n"
+    assert cli.main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in cli.COMMANDS)
+
+
+def test_commands_that_do_not_exist_yet_are_not_promised(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert not {"compare", "live", "judge", "merge"} & set(cli.COMMANDS)
+    assert cli.main(["compare"]) == 2
+    assert "no command 'compare'" in capsys.readouterr().err
+
+
+def test_a_reader_that_went_away_gives_no_traceback() -> None:
+    command = [sys.executable, "-m", "voxmeter", "endpoints", "openai-realtime"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(), error) == (130, b"")
+
+
+_LIGHT = """
+import contextlib, io, sys
+from voxmeter.client.cli import main
+with contextlib.redirect_stdout(io.StringIO()):
+    status = main({words!r})
+print(status, *sorted(set({heavy!r}) & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["--version"], *([name, "--help"] for name in cli.COMMANDS)],
+    ids=" ".join,
+)
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    code = _LIGHT.format(words=words, heavy=HEAVY)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["0"], done.stderr
