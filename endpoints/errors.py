@@ -42,10 +42,20 @@ class UserError(VoxmeterError):
 
 
 class MissingExtraError(UserError):
-    """A feature was asked for whose libraries or model files are not installed."""
+    """A feature was asked for whose libraries or model files are not installed.
+
+    Attributes:
+        missing: The library or model.
+        extra: The extra that installs it.
+    """
 
     def __init__(self, feature: str, missing: str, extra: str) -> None:
+        self.missing = missing
+        self.extra = extra
         super().__init__(feature, f"needs {missing}", f"pip install 'voxmeter[{extra}]'")
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
+        return (MissingExtraError, (self.place, self.missing, self.extra))
 
 
 class ClipError(VoxmeterError):
@@ -86,6 +96,9 @@ class ConnectError(EndpointError):
         self.status = status
         super().__init__(message)
 
+    def __reduce__(self) -> tuple[type[ConnectError], tuple[ConnectFailure, str, int | None]]:
+        return (ConnectError, (self.failure, str(self), self.status))
+
 
 class ConnectionLostError(EndpointError):
     """The connection ended while something was still to be sent or received."""
@@ -94,6 +107,9 @@ class ConnectionLostError(EndpointError):
         self.code = code
         self.reason = reason
         super().__init__(f"connection lost (code {code}): {reason or 'no reason given'}")
+
+    def __reduce__(self) -> tuple[type[ConnectionLostError], tuple[int | None, str]]:
+        return (ConnectionLostError, (self.code, self.reason))
 
 
 class ProtocolError(EndpointError):
@@ -106,3 +122,6 @@ class ProtocolError(EndpointError):
         self.problem = problem
         self.message = message
         super().__init__(f"{protocol}: {problem} ({describe(message)})")
+
+    def __reduce__(self) -> tuple[type[ProtocolError], tuple[str, str, Message]]:
+        return (ProtocolError, (self.protocol, self.problem, self.message))

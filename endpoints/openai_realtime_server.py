@@ -180,7 +180,7 @@ class Server:
 
     def fault(self, kind: FaultKind, code: str, message: str) -> Sequence[Message]:
         """Tell of a failure: of the reply under way or owed, or else of the session."""
-        error = {"type": _ERROR_TYPES[kind], "code": code, "message": message}
+        error: Object = {"type": _ERROR_TYPES[kind], "code": code, "message": message}
         if self._reply is None and not self._owed:
             told = {**error, "param": None, "event_id": None}
             return [self._tell("error", error=told)]
