@@ -24,6 +24,10 @@ BYTES_PER_TRIAL = 30_000.0
 """The raw log and the rows, bytes."""
 
 
+MS_PER_LETTER = 65.0
+"""A usual pace of speech, ms a letter."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What a run costs.
@@ -63,3 +67,27 @@ def estimate(
         seconds += (spoken + REPLY_MS + CONNECT_MS) / 1000 / sessions[trial.endpoint]
         size += BYTES_PER_TRIAL + BYTES_PER_AUDIO_S * (clip + REPLY_MS) / 1000
     return Estimate(count, seconds, size)
+
+
+def clip_length(item: Item) -> float:
+    """Return the length of an item's clip, ms: from file headers, texts by their letters.
+
+    A file that is missing or broken counts as nothing: its trial takes no time.
+    """
+    import soundfile
+
+    from voxmeter.suites.suite import Gap, Spoken
+
+    total = 0.0
+    for part in item.recipe:
+        match part:
+            case Gap(ms):
+                total += ms
+            case Spoken(text):
+                total += MS_PER_LETTER * len(text)
+            case _:
+                try:
+                    total += soundfile.info(str(part.path)).duration * 1000
+                except (OSError, RuntimeError):
+                    continue
+    return total

@@ -76,12 +76,12 @@ def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
         if key not in decoders:
             decoders[key] = decoder(row["encoding"], row["rate"])
         try:
-            samples = decoders[key].decode(data).astype(np.float32) / 32768
+            samples = from_pcm16(decoders[key].decode(data).tobytes())
         except (ValueError, RuntimeError) as error:
             notes.append(f"a piece of {row['encoding']} audio could not be decoded: {error}")
             continue
         if row["rate"] != rate:
-            samples = np.asarray(soxr.resample(samples, row["rate"], rate), dtype=np.float32)
+            samples = soxr.resample(samples, row["rate"], rate)
         row["samples"] = len(samples)
         pieces.append(samples)
     if any(d.left_over for d in decoders.values()):

@@ -1,0 +1,179 @@
+"""`voxmeter run`: ask every question, record, transcribe, score and report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from voxmeter.client.bench import Bench
+    from voxmeter.client.run import Prepared
+    from voxmeter.client.runfolder import RunFolder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what is run, where it is kept, and what is shown."""
+    parser.add_argument("bench", nargs="?", type=Path, help="a bench.toml (default: ./bench.toml)")
+    parser.add_argument("--out", metavar="DIR", help="folder for run folders (default: runs)")
+    parser.add_argument("--name", help="the run folder's name begins with it")
+    parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with a run folder")
+    parser.add_argument("--limit", type=_positive, metavar="N", help="items of each suite")
+    parser.add_argument("--only", metavar="FILTER", help="endpoint=...,suite=...,condition=...")
+    parser.add_argument("--trials", type=_positive, metavar="N", help="times each item is asked")
+    parser.add_argument(
+        "--concurrency", type=_positive, metavar="N", help="sessions with one endpoint at a time"
+    )
+    parser.add_argument("--shard", metavar="I/N", help="ask only part I of N, and do not score")
+    parser.add_argument("--dry-run", action="store_true", help="say time and disk, ask nothing")
+    parser.add_argument("--json", action="store_true", help="print the summary as one line of JSON")
+    parser.add_argument("--quiet", action="store_true", help="print the run folder alone")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run all stages.
+
+    Returns:
+        The contract's exit status: 0, 1 when a gate failed, 3 when no trial of some endpoint
+        succeeded.
+
+    Raises:
+        UserError: If the bench cannot be run here.
+    """
+    from voxmeter.client import run as stages
+
+    if args.resume is not None:
+        _refuse_with_resume(args)
+        prepared, folder = stages.reopen(args.resume)
+    else:
+        bench, selection = _chosen(args)
+        prepared = stages.prepare(bench, **selection)
+        if args.dry_run:
+            return _dry_run(prepared)
+        folder = stages.create(prepared, selection)
+    with folder:
+        try:
+            return _stages(args, prepared, folder)
+        except (KeyboardInterrupt, OSError, Exception):
+            print(f"voxmeter: go on with: voxmeter run --resume {folder.path}", file=sys.stderr)
+            raise
+
+
+def _stages(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> int:
+    from voxmeter.client import run as stages
+    from voxmeter.client.progress import Loud, Quiet
+
+    silent = args.quiet or args.json
+    if not silent:
+        _say(prepared, folder)
+    if silent:
+        stages.stream(prepared, folder, Quiet())
+    else:
+        with Loud(len(prepared.plan)) as show:
+            stages.stream(prepared, folder, show)
+    shard = (folder.run.get("selection") or {}).get("shard")
+    if shard:
+        if not silent:
+            print("\nThis part is streamed; score the whole with: voxmeter score RUN")
+        print(folder.path)
+        return 0
+    return _finish(args, prepared, folder)
+
+
+def _finish(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> int:
+    """Score, report, and turn what was found into an exit status."""
+    import json
+
+    from voxmeter.client.report import print_report, write_report
+    from voxmeter.client.scoring_progress import ScoringProgress
+
+    from voxmeter.client.score import score_run
+
+    with ScoringProgress(quiet=args.quiet or args.json) as progress:
+        summary = score_run(folder, prepared.bench, progress=progress)
+    write_report(folder, summary)
+    if args.json:
+        print(json.dumps(summary))
+    elif not args.quiet:
+        print_report(folder, summary)
+        _say_what_it_is(prepared)
+    print(folder.path)
+    return _status(summary)
+
+
+def _status(summary: Mapping[str, Any]) -> int:
+    succeeded: dict[str, int] = {}
+    for cell in summary["cells"]:
+        count = int(cell["status"].get("ok", 0))
+        succeeded[cell["endpoint"]] = succeeded.get(cell["endpoint"], 0) + count
+    if not all(succeeded.values()):
+        return 3
+    return int(any(gate["verdict"] == "failed" for gate in summary.get("gates", [])))
+
+
+def _chosen(args: argparse.Namespace) -> tuple[Bench, dict[str, Any]]:
+    from voxmeter.client import config, plan
+
+    bench = config.overridden(
+        config.load(args.bench),
+        name=args.name,
+        out=args.out,
+        trials=args.trials,
+        concurrency=args.concurrency,
+    )
+    selection = {
+        "limit": args.limit,
+        "only": plan.parse_only(args.only) if args.only else None,
+        "shard": plan.parse_shard(args.shard) if args.shard else None,
+    }
+    return bench, selection
+
+
+def _refuse_with_resume(args: argparse.Namespace) -> None:
+    from voxmeter.endpoints.errors import UserError
+
+    for option in ("bench", "out", "name", "limit", "only", "trials", "concurrency", "shard"):
+        if getattr(args, option) is not None:
+            name = option if option == "bench" else f"--{option}"
+            raise UserError(
+                "--resume", f"comes with {name}", "leave it out: a run goes on as it began"
+            )
+
+
+def _dry_run(prepared: Prepared) -> int:
+    from voxmeter.client.clips import missing
+    from voxmeter.client.estimate import clip_length, estimate
+    from voxmeter.client.terminal import human_bytes, human_seconds
+
+    found = estimate(prepared.plan, prepared.bench, clip_length)
+    for cell in prepared.plan.cells():
+        print(f"{cell.endpoint}  {cell.suite}  {cell.condition}: {cell.planned} trials")
+    absent = sum(bool(missing(item)) for item in prepared.plan.items())
+    print(f"{found.trials} turns with warm-up, about {human_seconds(found.seconds)} of streaming, ")
+    print(f"{human_bytes(found.disk_bytes)} of disk, no judge calls, {absent} clips missing")
+    return 0
+
+
+def _say(prepared: Prepared, folder: RunFolder) -> None:
+    bench = prepared.bench
+    if bench.packaged:
+        print("No bench.toml here: running the one that comes with voxmeter.")
+    for suite in prepared.suites:
+        for warning in suite.warnings:
+            print(f"{suite.name}: {warning}")
+    print(f"Run folder: {folder.path}")
+
+
+def _say_what_it_is(prepared: Prepared) -> None:
+    if any(suite.kind == "demo" for suite in prepared.suites):
+        print("\nA demo, not a ranking: a few easy questions, a very small model, one machine.")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is too small: use 1 or more")
+    return number

@@ -1,0 +1,173 @@
+"""A whole run: prepare, stream, score, summarise; every stage reads and writes the run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from voxmeter import __version__
+from voxmeter.client import clips, config, plan
+from voxmeter.client.access import access, redactor
+from voxmeter.client.bench_rules import refuse_unbuilt
+from voxmeter.client.bench_suites import load_suites
+from voxmeter.client.calibration import last
+from voxmeter.client.machine import load_average, machine, packages
+from voxmeter.client.models import locate
+from voxmeter.client.runfolder import RunFolder
+from voxmeter.client.speakers import Speaker, speaker
+from voxmeter.client.streaming import Show, Streaming
+from voxmeter.client.target import Target
+from voxmeter.client.targets import instructions_hash, target
+from voxmeter.scoring.answers import EXTRACTOR_VERSION
+
+if TYPE_CHECKING:
+    from voxmeter.client.bench import Bench
+    from voxmeter.client.plan import Plan
+    from voxmeter.client.redaction import Redactor
+    from voxmeter.suites.suite import Suite
+
+_CLIPS_KEPT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A bench that has been found fit to run.
+
+    Attributes:
+        bench: The resolved configuration.
+        suites: In the bench's order, cut to their limits.
+        plan: Every trial.
+        redactor: Knows every secret of the bench.
+    """
+
+    bench: Bench
+    suites: Sequence[Suite]
+    plan: Plan
+    redactor: Redactor
+
+
+def prepare(
+    bench: Bench,
+    *,
+    limit: int | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    shard: tuple[int, int] | None = None,
+) -> Prepared:
+    """Find out whether a bench can be run here, before anything is written or asked.
+
+    Raises:
+        UserError: If a suite, a voice, a model or a key is missing, or the bench asks for
+            something that this version cannot do.
+    """
+    refuse_unbuilt(bench)
+    suites = load_suites(bench, limit)
+    made = plan.build(bench, suites, only=only, shard=shard)
+    for endpoint in bench.endpoints:
+        if endpoint.name in made.endpoints:
+            access(endpoint, bench.source)
+    for name in clips.speakers_of(list(made.items())):
+        _voice(name)
+    locate(bench.transcribe.model, "whisper", allow_downloads=bench.transcribe.allow_downloads)
+    return Prepared(bench, suites, made, redactor(bench))
+
+
+def create(prepared: Prepared, selection: Mapping[str, Any]) -> RunFolder:
+    """Make the run folder with `run.json` and `items.jsonl`.
+
+    Args:
+        prepared: What is to be run.
+        selection: The command line's `limit`, `only` and `shard`, for a resume.
+
+    Raises:
+        UserError: If the folder cannot be made.
+    """
+    bench = prepared.bench
+    folder = RunFolder.create(
+        Path(bench.run.out), bench.run.name, _record(prepared, selection), prepared.redactor
+    )
+    folder.write_items(item.row() for item in prepared.plan.items())
+    return folder
+
+
+def reopen(path: Path) -> tuple[Prepared, RunFolder]:
+    """Open a run folder to go on with it, with the configuration it began with.
+
+    Raises:
+        UserError: If it is no run folder, is in use, or what it needs is no longer there.
+    """
+    with ExitStack() as stack:
+        found = stack.enter_context(RunFolder.open(path)).run
+        bench = config.parse(found["config"], f"{path}/run.json")
+        selection = found.get("selection") or {}
+        prepared = prepare(
+            bench,
+            limit=selection.get("limit"),
+            only=selection.get("only"),
+            shard=tuple(selection["shard"]) if selection.get("shard") else None,
+        )
+    folder = RunFolder.open(path, write=True, redactor=prepared.redactor)
+    folder.remove_orphans()
+    if not any(folder.items()):
+        folder.write_items(item.row() for item in prepared.plan.items())
+    return prepared, folder
+
+
+def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
+    """Ask all that is still to be asked.
+
+    Raises:
+        UserError: If a server of ours does not start, or the disk is full.
+    """
+    bench = prepared.bench
+    tables = {endpoint.name: endpoint for endpoint in bench.endpoints}
+
+    def start(name: str, stack: ExitStack) -> tuple[Target, int]:
+        table = tables[name]
+        return target(bench, table, stack), table.concurrency or bench.run.concurrency
+
+    Streaming(prepared.plan, folder, clip_source(), start, show, prepared.redactor).run()
+
+
+def clip_source() -> Callable[[Any], clips.Clip]:
+    """Return a function from items to clips that keeps the last few hundred in memory."""
+
+    @lru_cache(maxsize=_CLIPS_KEPT)
+    def clip_of(item: Any) -> clips.Clip:  # noqa: ANN401 - an Item, which is hashable
+        return clips.render(item, _voice)
+
+    return clip_of
+
+
+@lru_cache(maxsize=8)
+def _voice(name: str) -> Speaker:
+    return speaker(name)
+
+
+def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:
+    bench = prepared.bench
+    return {
+        "voxmeter": __version__,
+        "config": config.resolved(bench),
+        "selection": dict(selection),
+        "planned": [cell._asdict() for cell in prepared.plan.cells()],
+        "seeds": {"run": bench.run.seed},
+        "machine": machine(),
+        "load_average": load_average(),
+        "packages": packages(),
+        "suites": {suite.name: suite.sha256() for suite in prepared.suites},
+        "prompts": {},
+        "extractor": EXTRACTOR_VERSION,
+        "instructions": {one.name: instructions_hash(one) for one in bench.endpoints},
+        "calibration": _calibration(),
+    }
+
+
+def _calibration() -> dict[str, Any] | None:
+    found = last()
+    if found is None:
+        return None
+    return {name: found.get(name) for name in ("measured_at", "good", "errors", "load_average")}
