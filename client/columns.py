@@ -7,6 +7,7 @@ would be half a gigabyte.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,6 +86,7 @@ class Columns:
         items: What is known of each item, by its code in `item`.
         latency_valid: False where our own lateness spoiled the trial's latency.
         scores: A column for each metric that any row names, latency included.
+        suite_sizes: Number of items of each suite.
         audit: Numbers of the client's audit by name (`send_lateness_ms.p50`), NaN where absent.
     """
 
@@ -108,6 +110,7 @@ class Columns:
     audit: dict[str, Floats]
     hosts: Names
     channels: dict[int, set[str]]
+    suite_sizes: Mapping[str, int]
 
     @property
     def with_reply(self) -> Flags:
@@ -235,6 +238,7 @@ class _TrialReader:
             audit={name: np.array(self.numbers[name], np.float64) for name in _AUDIT},
             hosts=self.names["host"],
             channels=self.channels,
+            suite_sizes=Counter(suite for suite, _ in self.items),
         )
 
 

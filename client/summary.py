@@ -9,9 +9,11 @@ spoil, and the others are counted as missing or invalid.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,10 +29,14 @@ from voxmeter.client.columns import (
     read_columns,
     read_items,
 )
+from voxmeter.client.gates import judge
 from voxmeter.client.planned import expected_latency, planned_cells
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.scoring.definitions import LATENCY, SPEECH, definition
 from voxmeter.scoring.stats import Indices, Interval, mean_interval, percentile
+
+if TYPE_CHECKING:
+    from voxmeter.client.bench import Bench, Gate
 
 SCHEMA = 1
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
@@ -39,7 +45,7 @@ Json = dict[str, Any]
 
 
 def summarise(folder: RunFolder) -> Json:
-    """Return the content of `summary.json` for a run folder, without gates.
+    """Return the content of `summary.json` for a run folder, without its gates.
 
     Reads `run.json` (for what was planned), `items.jsonl`, `trials.jsonl` and `scores.jsonl`;
     never audio, events or a running process. No number in it is NaN or infinite: what is not
@@ -48,20 +54,60 @@ def summarise(folder: RunFolder) -> Json:
     Raises:
         UserError: If a file of the folder is damaged.
     """
+    return summary_of(read_run(folder), folder.run)
+
+
+def write_summary(folder: RunFolder, bench: Bench) -> Json:
+    """Summarise a run, judge the gates of its bench, and write `summary.json`.
+
+    Args:
+        folder: Open for writing.
+        bench: Its gates are judged; results stand under `gates`.
+
+    Returns:
+        What was written.
+
+    Raises:
+        UserError: If a file of the folder is damaged, or the disk is full.
+    """
+    summary = summary_of(read_run(folder), folder.run, bench.gates)
+    folder.replace("summary.json", json.dumps(summary, allow_nan=False, indent=1) + "\n")
+    return summary
+
+
+def read_run(folder: RunFolder) -> Columns:
+    """Return all trials and scores of a run as columns.
+
+    Raises:
+        UserError: If a file of the folder is damaged.
+    """
     items = read_items(folder.items())
-    columns = read_columns(items, folder.newest_trials(), folder.rows("scores"))
-    return summary_of(columns, folder.run, Counter(suite for suite, _ in items))
+    return read_columns(items, folder.newest_trials(), folder.rows("scores"))
 
 
-def summary_of(columns: Columns, run: Row, items_of_suite: Mapping[str, int]) -> Json:
+def exit_status(summary: Json) -> int:
+    """Return what a command ends with: 3 without success, 1 with a failed gate, else 0.
+
+    Without success: some endpoint has trials and not one of them is `ok`.
+    """
+    ok: Counter[str] = Counter()
+    for cell in summary["cells"]:
+        ok[cell["endpoint"]] += cell["status"].get("ok", 0)
+    if not ok or min(ok.values()) == 0:
+        return 3
+    failed = any(gate["verdict"] == "failed" for gate in summary.get("gates", []))
+    return 1 if failed else 0
+
+
+def summary_of(columns: Columns, run: Row, gates: Sequence[Gate] = ()) -> Json:
     """Return the content of `summary.json`.
 
     Args:
-        columns: Of `read_columns`.
+        columns: Of `read_run`.
         run: Content of `run.json`.
-        items_of_suite: Number of items of each suite, to tell what was planned.
+        gates: Limits to be judged.
     """
-    planned = planned_cells(run, items_of_suite)
+    planned = planned_cells(run, columns.suite_sizes)
     known = dict.fromkeys([*planned, *sorted(columns.cells)])
     index = {cell: number for number, cell in enumerate(columns.cells)}
     seed = int((run.get("config") or {}).get("run", {}).get("seed", 0))
@@ -73,9 +119,23 @@ def summary_of(columns: Columns, run: Row, items_of_suite: Mapping[str, int]) ->
         "run": str(run.get("run", "")),
         "cells": cells,
         "audit": _audit(columns),
-        "calibration": run.get("calibration"),
+        "calibration": _calibration(columns, run),
     }
-    return {**summary, "warnings": warnings_of(summary, columns)}
+    summary["warnings"] = warnings_of(summary, columns)
+    summary["gates"] = [asdict(result) for result in judge(gates, summary)]
+    return summary
+
+
+def _calibration(columns: Columns, run: Row) -> Json | None:
+    """What is known of this timing: the run's own record, else this machine's, if it ran here."""
+    from voxmeter.client.calibration import last
+
+    found = run.get("calibration")
+    if not isinstance(found, Mapping):
+        mine = last() or {}
+        found = mine if (mine.get("machine") or {}).get("host") in columns.hosts.codes else {}
+    kept = {name: found[name] for name in ("measured_at", "good", "errors") if name in found}
+    return kept or None
 
 
 def _cell(

@@ -1,0 +1,78 @@
+"""Figures as people read them: a value with its interval, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from voxmeter.scoring.definitions import Definition, definition
+
+Entry = Mapping[str, Any]
+
+HEADLINE = ("accuracy", "accuracy_parsed", "parse_rate")
+TIMES = ("first_audible_ms", "first_packet_ms", "reply_ms")
+
+
+def rate(entry: Entry | None) -> str:
+    """Return a share as `62.5% [42-79]`; `n/a (0 scored)` when nothing was."""
+    if entry is None or entry.get("value") is None:
+        return "n/a (0 scored)"
+    return f"{entry['value']:.1%}{_limits(entry, 100, '.0f')}"
+
+
+def number(entry: Entry | None, unit: str = "") -> str:
+    """Return a mean as `12.3 words [10-15]`; `n/a (0 scored)` when there is none."""
+    if entry is None or entry.get("value") is None:
+        return "n/a (0 scored)"
+    word = f" {unit}" if unit else ""
+    return f"{entry['value']:.3g}{word}{_limits(entry, 1, '.3g')}"
+
+
+def time(entry: Entry, at: str) -> str:
+    """Return one statistic of a latency metric as `812 [790-850]`.
+
+    Args:
+        entry: Of `summary.json`.
+        at: `mean`, `p50`, `p90`, `p95` or `p99`.
+    """
+    if not entry["n"]:
+        return "n/a (0 timed)"
+    found = entry[at]
+    if found is None or found["value"] is None:
+        return f"- (n {entry['n']})"
+    shape = ".0f" if entry["unit"] == "ms" else ".3g"
+    return f"{found['value']:{shape}}{_limits(found, 1, shape)}"
+
+
+def brief(entry: Entry, at: str) -> str:
+    """Return the same without its limits: `812`."""
+    return time(entry, at).partition(" [")[0]
+
+
+def any_figure(name: str, entry: Entry) -> str:
+    """Return a figure of any metric that is not a latency."""
+    meant = meaning(name)
+    return rate(entry) if meant.unit == "fraction" else number(entry, _word(meant))
+
+
+def meaning(name: str) -> Definition:
+    """Return what a metric means; one that a plug-in added says only its name."""
+    return definition(name) or Definition("score", None, name, "mean")
+
+
+def is_latency(entry: Entry) -> bool:
+    """Return whether an entry of `metrics` has percentiles."""
+    return "mean" in entry
+
+
+def _word(meant: Definition) -> str:
+    return "" if meant.unit in {"score", "ratio", "count"} else meant.unit
+
+
+def _limits(entry: Entry, scale: float, shape: str) -> str:
+    low, high = entry.get("low"), entry.get("high")
+    if low is None and high is None:
+        return ""
+    ends = ["?" if end is None else f"{end * scale:{shape}}" for end in (low, high)]
+    dash = " to " if any(end.startswith("-") for end in ends) else "-"
+    return f" [{dash.join(ends)}]"
