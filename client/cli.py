@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -80,11 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             place = str(error.filename or "disk")
             return _complain(f"{place}: no space left; free some, then resume the run")
-        traceback.print_exc()
-        return OUR_FAULT
+        return _report_fault()
     except Exception:  # noqa: BLE001 - the border of the program: exit status 70
-        traceback.print_exc()
-        return OUR_FAULT
+        return _report_fault()
 
 
 def _dispatch(words: list[str]) -> int:
@@ -155,6 +152,13 @@ def _complain(text: str) -> int:
 
     print(f"voxmeter: {printable(text)}", file=sys.stderr, flush=True)
     return USER_ERROR
+
+
+def _report_fault() -> int:
+    import traceback
+
+    traceback.print_exc()
+    return OUR_FAULT
 
 
 @contextmanager

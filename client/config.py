@@ -102,15 +102,23 @@ def overridden(
         out: `--out`.
         trials: `--trials`.
         concurrency: `--concurrency`, for every endpoint.
+
+    Raises:
+        UserError: If a value is out of range.
     """
+    import pydantic
+
     given = {"name": name, "out": out, "trials": trials, "concurrency": concurrency}
     changed = {key: value for key, value in given.items() if value is not None}
     endpoints = bench.endpoints
     if concurrency is not None:
         endpoints = tuple(one.model_copy(update={"concurrency": None}) for one in endpoints)
-    return bench.model_copy(
-        update={"run": bench.run.model_copy(update=changed), "endpoints": endpoints}
-    )
+    try:
+        run = type(bench.run).model_validate({**bench.run.model_dump(), **changed})
+    except pydantic.ValidationError as error:
+        errors = [{**one, "loc": ("run", *one["loc"])} for one in error.errors()]
+        raise config_errors.explained(errors, {"run": changed}, "command line") from None
+    return bench.model_copy(update={"run": run, "endpoints": endpoints})
 
 
 def _stem(source: str) -> str:

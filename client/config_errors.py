@@ -11,7 +11,6 @@ from voxmeter.endpoints.errors import UserError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-    from pydantic_core import ErrorDetails
 
 LISTS = ("endpoint", "suite", "condition", "judge", "gate")
 TABLES = ("run", "transcribe", "publish")
@@ -59,7 +58,9 @@ def check_shape(data: Mapping[str, Any], source: str) -> None:
             raise UserError(f"{source}: {name}", f"is {found}", f"write one table [{name}]")
 
 
-def explained(errors: Sequence[ErrorDetails], data: Mapping[str, Any], source: str) -> UserError:
+def explained(
+    errors: Sequence[Mapping[str, Any]], data: Mapping[str, Any], source: str
+) -> UserError:
     """Return the first error as a line; unknown keys first, for they explain missing ones."""
     first = min(errors, key=lambda error: error["type"] != "extra_forbidden")
     path = _path(first, data)
@@ -135,7 +136,7 @@ def _is_list_of_tables(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
 
 
-def _path(error: ErrorDetails, data: Mapping[str, Any]) -> list[str | int]:
+def _path(error: Mapping[str, Any], data: Mapping[str, Any]) -> list[str | int]:
     """Return the error's place without the names that pydantic gives to members of unions."""
     path: list[str | int] = []
     value: Any = data
@@ -169,7 +170,7 @@ def _found(path: Sequence[str | int], data: Mapping[str, Any]) -> str:
     return f"is {described(_value(path, data))}"
 
 
-def _expected(error: ErrorDetails) -> str:
+def _expected(error: Mapping[str, Any]) -> str:
     kind, context = error["type"], error.get("ctx", {})
     match kind:
         case "literal_error":
@@ -182,7 +183,7 @@ def _expected(error: ErrorDetails) -> str:
         case "less_than_equal":
             return f"write {context['le']:g} or less"
         case _:
-            return _EXPECTED.get(kind, error["msg"].lower())
+            return _EXPECTED.get(kind, str(error["msg"]).lower())
 
 
 def _unknown(path: Sequence[str | int], data: Mapping[str, Any]) -> tuple[str, str]:

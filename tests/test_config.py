@@ -491,6 +491,9 @@ def test_what_the_command_line_says_goes_before_the_file(tmp_path: Path) -> None
     assert changed.run.concurrency == 2
     assert changed.endpoints[0].concurrency is None
     assert config.overridden(bench) == bench
+    with pytest.raises(UserError) as caught:
+        config.overridden(bench, name=" ")
+    assert str(caught.value) == "command line: [run] name: is empty; give it a name"
 
 
 def test_an_endpoint_is_reached_with_what_the_environment_says(tmp_path: Path) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import tracemalloc
+import wave
+from pathlib import Path
 
 import pytest
 
 from voxmeter.client import config, plan
 from voxmeter.client.bench import Bench
-from voxmeter.client.estimate import estimate
+from voxmeter.client.estimate import MS_PER_LETTER, clip_length, estimate
 from voxmeter.client.plan import Plan, Trial, build, parse_only, parse_shard
 from voxmeter.client.runfolder import Newest
 from voxmeter.endpoints.errors import UserError
-from voxmeter.suites.suite import Item, Suite
+from voxmeter.suites.suite import Gap, Item, Recording, Spoken, Suite
 
 
 def _bench(**run: object) -> Bench:
@@ -184,6 +186,19 @@ def test_an_estimate_counts_pacing_and_sessions() -> None:
     assert found.disk_bytes == pytest.approx(4 * (30_000 + 60_000 * 8))
     fast = _bench(warmup=0, pacing="fast")
     assert estimate(build(fast, suites), fast, lambda _: 3000.0).seconds < found.seconds
+
+
+def test_a_clips_length_is_read_from_headers_and_guessed_for_texts(tmp_path: Path) -> None:
+    file = tmp_path / "a.wav"
+    with wave.open(str(file), "wb") as writer:
+        writer.setparams((1, 2, 8000, 0, "NONE", ""))
+        writer.writeframes(bytes(2 * 4000))
+    recipe = (Recording(file), Gap(250.0), Spoken("ten letter", "hibari"))
+    assert clip_length(Item("s", "i", "open", recipe)) == pytest.approx(
+        500 + 250 + 10 * MS_PER_LETTER
+    )
+    gone = (Recording(tmp_path / "gone.wav"),)
+    assert clip_length(Item("s", "i", "open", gone)) == 0
 
 
 def test_what_only_can_narrow_is_what_a_cell_is_made_of() -> None:

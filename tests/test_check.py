@@ -1,0 +1,165 @@
+"""`voxmeter check`, `endpoints` and `suites`: what works, what does not, and whose fault it is."""
+
+from __future__ import annotations
+
+import json
+import socket
+import wave
+from pathlib import Path
+
+import pytest
+
+from voxmeter.client.cli import main
+
+SUITE = '[[suite]]\nkind = "jsonl"\npath = "items.jsonl"\n'
+
+
+def _bench(folder: Path, endpoint: str, suite: str = SUITE) -> str:
+    file = folder / "bench.toml"
+    file.write_text(f'[[endpoint]]\nname = "a"\n{endpoint}\n{suite}')
+    return str(file)
+
+
+def _wav(path: Path, loud: bool = True) -> None:  # noqa: FBT002 - reads well in a test
+    with wave.open(str(path), "wb") as writer:
+        writer.setparams((1, 2, 8000, 0, "NONE", ""))
+        samples = [12_000 * (number // 8 % 2) - 6000 if loud else 0 for number in range(8000)]
+        writer.writeframes(b"".join(one.to_bytes(2, "little", signed=True) for one in samples))
+
+
+def _items(folder: Path, *names: str) -> Path:
+    file = folder / "items.jsonl"
+    rows = [{"id": name, "audio": f"{name}.wav", "kind": "open", "question": "?"} for name in names]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def test_a_bench_that_works_is_0_with_a_line_for_each_part(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _items(tmp_path, "q1", "q2")
+    _wav(tmp_path / "q1.wav")
+    _wav(tmp_path / "q2.wav")
+    bench = _bench(tmp_path, 'builtin = "echo"')
+    assert main(["check", bench]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [
+        "ok   config",
+        "ok   suite jsonl",
+        "ok   suite jsonl",
+        "ok   transcribe",
+        "ok   endpoint a",
+    ]
+    assert lines[2] == "ok   suite jsonl: 2 clips, 2 s of audio"
+    assert "session after" in lines[4]
+
+
+def test_an_endpoint_that_does_not_answer_is_3_and_never_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], closed_port: int
+) -> None:
+    _items(tmp_path, "q1")
+    _wav(tmp_path / "q1.wav")
+    bench = _bench(tmp_path, f'url = "ws://127.0.0.1:{closed_port}/"')
+    assert main(["check", bench]) == 3
+    assert capsys.readouterr().out.splitlines()[-1].startswith("FAIL endpoint a: ")
+    assert main(["check", bench, "--offline"]) == 0
+
+
+def test_every_mistake_is_shown_and_the_first_one_is_the_line_of_exit_status_2(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    closed_port: int,
+) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    _items(tmp_path, "gone", "silent", "q1")
+    _wav(tmp_path / "silent.wav", loud=False)
+    _wav(tmp_path / "q1.wav")
+    endpoint = f'url = "ws://127.0.0.1:{closed_port}/"\napi_key_env = "NO_SUCH_KEY"'
+    bench = _bench(tmp_path, endpoint, SUITE + '[transcribe]\nmodel = "tiny.eng"\n')
+    assert main(["check", bench]) == 2
+    found = capsys.readouterr()
+    failed = [line for line in found.out.splitlines() if line.startswith("FAIL")]
+    assert ["gone.wav" in failed[0], "silent.wav" in failed[1]] == [True, True]
+    assert failed[2].startswith("FAIL suite jsonl: suite jsonl: 2 of 3 clips cannot be used")
+    assert failed[3].startswith("FAIL transcribe: model 'tiny.eng'")
+    assert failed[4] == (
+        f'FAIL endpoint a: {bench}: [[endpoint]] "a" api_key_env: environment variable '
+        "NO_SUCH_KEY is not set; export NO_SUCH_KEY=..."
+    )
+    assert len(failed) == 5
+    assert found.err.startswith("voxmeter: suite jsonl: 2 of 3 clips cannot be used; replace them")
+    assert found.err.count("\n") == 1
+
+
+def test_a_secret_in_an_endpoints_answer_is_not_shown(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOST_KEY", "no-such-host-98765")
+    _items(tmp_path, "q1")
+    _wav(tmp_path / "q1.wav")
+    bench = _bench(tmp_path, 'url = "ws://{env:HOST_KEY}.invalid/"\nconnect_timeout_s = 5')
+    assert main(["check", bench]) == 3
+    found = capsys.readouterr()
+    assert "98765" not in found.out + found.err
+
+
+def test_what_is_not_built_yet_is_told_by_check_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _items(tmp_path, "q1")
+    _wav(tmp_path / "q1.wav")
+    judge = '[[judge]]\nname = "j"\nmodel = "m"\n'
+    assert main(["check", _bench(tmp_path, 'builtin = "echo"', SUITE + judge), "--offline"]) == 2
+    assert "this version has no judges yet" in capsys.readouterr().err
+
+
+def test_a_bench_that_is_not_there_is_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path / "none.toml")]) == 2
+    assert "none.toml: no such file; give the path of a bench.toml" in capsys.readouterr().err
+
+
+def test_suites_are_listed_with_those_to_come(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suites", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines][:2] == ["demo", "jsonl"]
+    assert "voxeval            (not in this version)" in lines
+
+
+def test_a_file_of_items_is_verified_with_its_clips(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = _items(tmp_path, "q1", "q2")
+    _wav(tmp_path / "q1.wav")
+    assert main(["suites", "verify", str(file)]) == 2
+    found = capsys.readouterr()
+    assert "2 items in 2 clusters (2 open)" in found.out
+    assert found.err == (
+        f"voxmeter: {file}: 1 of 2 clips cannot be used; replace the files listed above\n"
+    )
+    _wav(tmp_path / "q2.wav")
+    assert main(["suites", "verify", str(file)]) == 0
+    assert "2 clips are readable and have sound in them" in capsys.readouterr().out
+    assert main(["suites", "verify", str(tmp_path)]) == 2
+    assert "is a folder; give the .jsonl file" in capsys.readouterr().err
+    assert main(["suites"]) == 2
+
+
+def test_endpoint_kinds_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["endpoints"]) == 0
+    assert "openai-realtime" in capsys.readouterr().out
+    assert main(["endpoints", "openai-realtime"]) == 0
+    shown = capsys.readouterr().out
+    assert "how it is known: " in shown
+    assert "silence_duration_ms" in shown
+    assert main(["endpoints", "openai_realtme"]) == 2
+    assert 'did you mean "openai-realtime"?' in capsys.readouterr().err
