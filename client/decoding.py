@@ -106,6 +106,9 @@ def _blocks(file: soundfile.SoundFile, warnings: list[str]) -> Iterator[Samples]
     """Yield mono blocks until the file ends or cannot be decoded any further."""
     import soundfile
 
+    # Else it seeks to where it already is after every block, and the bits that an MP3 frame borrows
+    # from those before it are lost.
+    file.seekable = lambda: False
     while True:
         try:
             block = file.read(_BLOCK, dtype="float32", always_2d=True)
@@ -133,7 +136,7 @@ def _checked(samples: Samples, rate: int, place: str, warnings: list[str]) -> Sa
         raise ClipError(place, f"float samples reach {peak:.6g}; scale them to -1..1")
     if peak > 1.0:
         over = int((np.abs(samples) > 1.0).sum())
-        if peak > 1.1:  # lossy decoders overshoot a little as a matter of course
+        if over > max(1, len(samples) // 1000):  # lossy decoders overshoot now and then
             warnings.append(f"{over} samples over full scale (peak {peak:.2f}) were clipped")
         np.clip(samples, -1.0, 1.0, out=samples)
     return samples

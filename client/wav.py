@@ -15,6 +15,18 @@ from dataclasses import dataclass
 
 _PCM, _FLOAT, _ALAW, _MULAW, _EXTENSIBLE = 1, 3, 6, 7, 0xFFFE
 _SAMPLE_BITS = {_PCM: (8, 16, 24, 32), _FLOAT: (32, 64), _ALAW: (8,), _MULAW: (8,)}
+_METADATA = (
+    b"LIST",
+    b"id3 ",
+    b"ID3 ",
+    b"bext",
+    b"iXML",
+    b"cue ",
+    b"smpl",
+    b"PEAK",
+    b"_PMX",
+    b"JUNK",
+)
 _UNKNOWN_LENGTHS = (0, 0xFFFFFFFF)
 
 
@@ -134,7 +146,7 @@ def _extent(data: bytes, body: _Chunk, frame: int | None) -> tuple[int, list[str
 
 def _is_metadata(behind: bytes) -> bool:
     """Return whether the bytes behind the data are further chunks, a tag or padding."""
-    if behind[:3] == b"TAG" and len(behind) <= 128:
+    if behind[:4] in _METADATA or (behind[:3] == b"TAG" and len(behind) <= 128):
         return True
     if not behind.strip(b"\0"):
         return True
