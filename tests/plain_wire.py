@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from voxmeter.client.audio import to_pcm16
 from voxmeter.client.servers.brain import Brain
 from voxmeter.client.servers.host import HostSettings, serving
+from voxmeter.client.servers.stamped import Gone
 from voxmeter.client.servers.truth import TruthLog
 from voxmeter.client.servers.voice import babble
 from voxmeter.endpoints.codec import Binary, Message, Text, TurnEnd
@@ -108,6 +109,14 @@ def _said(what: str, **more: object) -> list[Message]:
     return [Text(json.dumps({"is": what, **more}))]
 
 
+class _Connection(ClientConnection):
+    """The library's, but for a transport that fails when it is aborted a second time."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.transport = Gone()
+
+
 @dataclass
 class PlainClient:
     """A client that hides nothing: what it got, in order."""
@@ -180,7 +189,12 @@ async def client(
     url: str, query: str = "", headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[PlainClient]:
     async with connect(
-        url + query, compression=None, max_size=None, additional_headers=headers, close_timeout=1
+        url + query,
+        compression=None,
+        max_size=None,
+        additional_headers=headers,
+        close_timeout=1,
+        create_connection=_Connection,
     ) as connection:
         one = PlainClient(connection)
         await one.until("hello")

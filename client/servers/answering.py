@@ -114,7 +114,7 @@ class Answering:
         """
         await self.stop("cancelled")
         self._turns += 1
-        reply = Reply(self._turns, Delivery(self._codec.output_rate), settled)
+        reply = Reply(self._turns, wishes.tag, Delivery(self._codec.output_rate), settled)
         reply.end_ns = captured.pieces[-1].t_ns if captured.pieces else asked_ns
         turn = UserTurn(
             samples=np.zeros(0, np.float32),
@@ -144,6 +144,7 @@ class Answering:
         reply.outcome = outcome
         reply.task.cancel()
         await asyncio.wait([reply.task])
+        self._finish(reply)  # a task that was stopped before it began has not done so
         if outcome == "cancelled":
             await self._speaker(reply).end("cancelled")
 
@@ -155,6 +156,7 @@ class Answering:
         reply.withdrawn = True
         reply.task.cancel()
         await asyncio.wait([reply.task])
+        self._finish(reply)  # a task that was stopped before it began has not done so
         self._turns -= 1
         await self._speaker(reply).end("cancelled")
 
@@ -176,12 +178,17 @@ class Answering:
             reply.outcome = "failed"
             await self._tell_fault(reply, error)
         finally:
-            if self._reply is reply:
-                self._reply = None
-            if not reply.withdrawn:
-                reply.settle()
-                self._history.exchange(reply.heard, "".join(reply.words))
-                self._log(reply, turn.tag)
+            self._finish(reply)
+
+    def _finish(self, reply: Reply) -> None:
+        """Keep what there is to keep of a reply that is over; a second call does nothing."""
+        if self._reply is not reply:
+            return
+        self._reply = None
+        if not reply.withdrawn:
+            reply.settle()
+            self._history.exchange(reply.heard, "".join(reply.words))
+            self._log(reply)
 
     async def _searched(self, turn: UserTurn, captured: Captured) -> UserTurn:
         """Return the turn with its audio and its exact end, found outside the event loop."""
@@ -206,24 +213,24 @@ class Answering:
         except ConnectionClosed:
             reply.outcome = "disconnected"
 
-    def _log(self, reply: Reply, tag: str) -> None:
+    def _log(self, reply: Reply) -> None:
         truth = self._house.truth
         if truth is None:
             return
         if reply.delivery.onset is None and reply.speech:
-            self._house.executor.submit(self._search_and_write, truth, reply, tag)
+            self._house.executor.submit(self._search_and_write, truth, reply)
         else:
-            self._write(truth, reply, tag)
+            self._write(truth, reply)
 
-    def _search_and_write(self, truth: TruthLog, reply: Reply, tag: str) -> None:
+    def _search_and_write(self, truth: TruthLog, reply: Reply) -> None:
         bounds = speech_bounds(np.concatenate(reply.speech), reply.delivery.rate)
         reply.delivery.onset = None if bounds is None else bounds.onset_sample
-        self._write(truth, reply, tag)
+        self._write(truth, reply)
 
-    def _write(self, truth: TruthLog, reply: Reply, tag: str) -> None:
+    def _write(self, truth: TruthLog, reply: Reply) -> None:
         packets = reply.delivery.packets
         line = TruthLine(
-            tag=tag,
+            tag=reply.tag,
             session=self._session,
             turn=reply.number,
             user_end_ns=reply.end_ns,

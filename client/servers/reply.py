@@ -36,6 +36,7 @@ class Reply:
 
     Attributes:
         number: Of the turn within its session, from 1.
+        tag: The client's name for its session.
         delivery: The audio that was sent of it.
         settled: Called once, when the turn can no longer go on.
         end_ns: The user's end of speech, as far as it is known.
@@ -43,6 +44,7 @@ class Reply:
         opened: Whether the client was told that a reply began.
         closed: Whether the client was told that it ended.
         begun: Whether anything of it was sent that the user can hear or read.
+        raw: Whether anything was sent past the protocol.
         dropped: Whether the brain cut the connection.
         withdrawn: Whether it was taken back, because the user had not finished.
         heard: What the user was understood to say.
@@ -52,6 +54,7 @@ class Reply:
     """
 
     number: int
+    tag: str
     delivery: Delivery
     settled: Callable[[], None]
     end_ns: int = 0
@@ -59,6 +62,7 @@ class Reply:
     opened: bool = False
     closed: bool = False
     begun: bool = False
+    raw: bool = False
     dropped: bool = False
     withdrawn: bool = False
     heard: str = ""
@@ -100,6 +104,8 @@ class Speaker:
                 await self._say(piece)
                 if self._reply.dropped:
                     return
+        if not self._reply.raw:
+            await self._open(None)  # a reply of nothing is a reply: nobody need wait for more
         await self.end("completed")
 
     async def end(self, reason: Literal["completed", "cancelled"]) -> None:
@@ -128,6 +134,7 @@ class Speaker:
                 await self._speech(piece)
             case Raw(data, at_ns):
                 await self._wait(at_ns)
+                self._reply.raw = True
                 await self._send([Text(data) if isinstance(data, str) else Binary(data)])
             case Drop(at_ns):
                 await self._wait(at_ns)

@@ -15,6 +15,21 @@ from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.endpoints.codec import Binary, Message, Text
 
 
+class Gone(asyncio.Transport):
+    """Stands where a transport was that has lost its connection.
+
+    The library aborts a transport whether or not it is there still; asyncio's own, closed while
+    data was waiting to be written, fails at that (Python 3.11 to 3.13).
+    """
+
+    def abort(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def is_closing(self) -> bool:
+        """Return True."""
+        return True
+
+
 class StampedServerConnection(ServerConnection):
     """Notes when the data that completed each message reached this process, before any parsing.
 
@@ -41,6 +56,11 @@ class StampedServerConnection(ServerConnection):
             self._stamps.append(self._arrived)
         super().process_event(event)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let the library clean up, then put the transport out of its reach."""
+        super().connection_lost(exc)
+        self.transport = Gone()
+
     async def receive(self) -> tuple[int, Message]:
         """Return the next message with the moment (ns) at which it was complete.
 
@@ -65,5 +85,4 @@ class StampedServerConnection(ServerConnection):
 
     def cut(self) -> None:
         """Drop the connection without a closing handshake."""
-        if isinstance(self.transport, asyncio.WriteTransport):
-            self.transport.abort()
+        self.transport.abort()

@@ -1,0 +1,457 @@
+"""The server host: who comes in, where turns end, who may break in, and what hostile clients do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from plain_wire import RATE, PlainClient, client, question, rows, served, silence
+from websockets.exceptions import InvalidStatus
+
+from voxmeter.client.audio import from_pcm16
+from voxmeter.client.servers.brain import (
+    Heard,
+    RefusedError,
+    Speech,
+    Spoken,
+    Terms,
+    UserTurn,
+    Words,
+)
+from voxmeter.client.servers.host import HostSettings
+from voxmeter.client.servers.voice import babble
+from voxmeter.endpoints.errors import UserError
+
+NS = 1_000_000
+
+
+class Scripted:
+    """Answers with what it is given, and keeps the turns it was asked."""
+
+    def __init__(self, *pieces: Spoken, terms: Terms | None = None) -> None:
+        self.pieces = pieces
+        self.terms = terms or Terms(endpoint_ms=100)
+        self.turns: list[UserTurn] = []
+        self.asked: asyncio.Queue[UserTurn] = asyncio.Queue()
+        self.ended: list[str] = []
+        self.held = asyncio.Event()
+        self.held.set()
+
+    def load(self) -> None: ...
+
+    def admit(self, query: Mapping[str, str]) -> Terms:
+        if "no" in query:
+            raise RefusedError(400, "not this one")
+        return self.terms
+
+    async def answer(self, turn: UserTurn) -> AsyncGenerator[Spoken, None]:
+        self.turns.append(turn)
+        self.asked.put_nowait(turn)
+        try:
+            for piece in self.pieces:
+                yield piece
+            await self.held.wait()
+            self.ended.append("completed")
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+
+
+def speech(seconds: float = 0.1) -> Speech:
+    return Speech(babble(RATE, seconds))
+
+
+async def test_a_turn_reaches_the_brain_with_all_that_was_asked() -> None:
+    brain = Scripted(speech())
+    async with served(brain, query={"shade": "blue"}) as url, client(url, "?tag=me") as one:
+        await one.do("set", instructions="Be brief.", voice="low", temperature=0.5)
+        await one.say(question())
+        await one.until("reply_ended")
+    (turn,) = brain.turns
+    assert (turn.tag, turn.session, turn.number, turn.committed) == ("me", 1, 1, False)
+    assert (turn.instructions, turn.voice, turn.temperature) == ("Be brief.", "low", 0.5)
+    assert turn.query == {"shade": "blue", "tag": "me"}
+    assert turn.rate == turn.output_rate == RATE
+    loud = np.flatnonzero(np.abs(turn.samples) > 0.01)
+    assert loud[-1] - loud[0] == pytest.approx(0.4 * RATE, abs=20)
+
+
+async def test_server_vad_tells_where_speech_is_on_the_sessions_audio_clock() -> None:
+    async with served(Scripted(speech())) as url, client(url) as one:
+        await one.say(question(lead_ms=100))
+        await one.until("reply_ended")
+    started, stopped = one.got[1], one.got[2]
+    assert started == {"is": "speech_started", "at": 100}
+    assert stopped["is"] == "speech_stopped"
+    assert abs(stopped["at"] - 500) <= 5
+
+
+async def test_the_client_may_ask_for_another_quiet_unless_the_terms_fix_it() -> None:
+    for fixed, turns in ((False, 1), (True, 2)):
+        brain = Scripted(speech(), terms=Terms(endpoint_ms=100, endpoint_fixed=fixed))
+        async with served(brain) as url, client(url) as one:
+            await one.do("set", silence_ms=300)
+            for _ in range(2):
+                await one.say(question(tail_ms=150))
+                if fixed:
+                    await one.until("reply_ended")
+            await one.say(silence(400))
+            if not fixed:
+                await one.until("reply_ended")
+        assert len(brain.turns) == turns
+
+
+async def test_a_turn_is_answered_only_when_asked_where_the_client_said_so() -> None:
+    brain = Scripted(speech())
+    async with served(brain) as url, client(url) as one:
+        await one.do("set", auto_reply=False)
+        for _ in range(2):
+            await one.say(question())
+            await one.until("speech_stopped")
+        await one.do("request")
+        await one.until("reply_ended")
+    (turn,) = brain.turns
+    assert turn.committed
+    assert len(turn.samples) > 2 * 0.4 * RATE
+    assert one.names().count("reply_started") == 1
+
+
+async def test_commits_in_pieces_are_one_turn_and_cleared_audio_is_in_none() -> None:
+    brain = Scripted(speech())
+    async with served(brain) as url, client(url) as one:
+        await one.do("set", turn_end="commit")
+        await one.say(babble(RATE, 0.5))
+        await one.do("clear")
+        for _ in range(2):
+            await one.say(babble(RATE, 0.2))
+            await one.do("commit")
+        await one.do("request")
+        await one.until("reply_ended")
+    assert len(brain.turns[0].samples) == round(0.4 * RATE)
+
+
+async def test_a_written_question_is_answered_without_audio() -> None:
+    brain = Scripted(Words("Four."))
+    async with served(brain) as url, client(url) as one:
+        await one.do("say", text="Two and two?")
+        await one.do("request")
+        await one.until("reply_ended")
+    (turn,) = brain.turns
+    assert len(turn.samples) == 0
+    assert [(one.role, one.text) for one in turn.history] == [("user", "Two and two?")]
+
+
+async def test_what_was_said_is_the_history_of_the_next_turn() -> None:
+    brain = Scripted(Heard("Hello"), Words("Good "), Words("day."), speech())
+    async with served(brain) as url, client(url) as one:
+        for _ in range(2):
+            await one.say(question())
+            await one.until("reply_ended")
+    assert brain.turns[0].history == ()
+    said = [(turn.role, turn.text) for turn in brain.turns[1].history]
+    assert said == [("user", "Hello"), ("assistant", "Good day.")]
+    assert one.names().count("heard") == 2
+
+
+async def test_words_that_were_never_heard_leave_the_history() -> None:
+    brain = Scripted(Words("one two three four"), speech(1.0))
+    async with served(brain) as url, client(url) as one:
+        await one.say(question())
+        await one.until("reply_ended")
+        await one.do("truncate")
+        await one.say(question())
+        await one.until("reply_ended")
+    assert [turn.text for turn in brain.turns[1].history] == ["one two"]
+
+
+async def test_speech_during_a_reply_stops_it(tmp_path: Path) -> None:
+    brain = Scripted(*[speech()] * 3)
+    brain.held.clear()
+    truth = tmp_path / "truth.jsonl"
+    async with served(brain, truth) as url, client(url) as one:
+        await one.say(question())
+        for _ in range(3):
+            await one.until("audio")
+        await one.say(question())
+        await one.until("reply_ended")
+        assert one.got[-1]["reason"] == "cancelled"
+        assert one.names()[-3:] == ["reply_started", "speech_started", "reply_ended"]
+        for _ in range(3):
+            await one.until("audio")
+    assert [turn.number for turn in brain.turns] == [1, 2]
+    assert brain.ended == ["cancelled", "cancelled"]
+    first, second = sorted(rows(truth), key=lambda row: int(row["turn"]))
+    assert (first["outcome"], second["outcome"]) == ("cancelled", "disconnected")
+    assert first["reply_samples"] == len(one.audio) // 4
+
+
+async def test_speech_does_not_stop_a_reply_where_the_client_said_so() -> None:
+    brain = Scripted(speech())
+    brain.held.clear()
+    async with served(brain) as url, client(url) as one:
+        await one.do("set", interruptible=False)
+        await one.say(question())
+        await one.until("audio")
+        await one.say(question(tail_ms=0))
+        await one.until("speech_started")
+        brain.held.set()
+        await one.until("reply_ended")
+        assert one.got[-1]["reason"] == "completed"
+
+
+async def test_the_client_can_cancel_a_reply() -> None:
+    brain = Scripted(speech())
+    brain.held.clear()
+    async with served(brain) as url, client(url) as one:
+        await one.say(question())
+        await one.until("audio")
+        await one.do("cancel")
+        await one.until("reply_ended")
+        assert one.got[-1]["reason"] == "cancelled"
+        await one.do("cancel")
+        brain.held.set()
+        await one.say(question())
+        await one.until("reply_ended")
+        assert one.got[-1]["reason"] == "completed"
+
+
+async def test_a_pause_before_anything_was_said_is_a_pause_within_the_turn(tmp_path: Path) -> None:
+    brain = Scripted()
+    brain.held.clear()
+    truth = tmp_path / "truth.jsonl"
+    async with served(brain, truth) as url, client(url) as one:
+        await one.say(question(tail_ms=150))
+        await brain.asked.get()
+        await one.say(question())
+        await brain.asked.get()
+    assert [turn.number for turn in brain.turns] == [1, 1]
+    assert len(brain.turns[1].samples) > len(brain.turns[0].samples) + 0.4 * RATE
+    (line,) = rows(truth)
+    assert line["turn"] == 1
+    assert line["user_end_ns"] == brain.turns[1].end_ns
+
+
+async def test_the_user_end_is_the_arrival_of_the_last_voiced_sample(tmp_path: Path) -> None:
+    brain = Scripted(speech())
+    truth = tmp_path / "truth.jsonl"
+    async with served(brain, truth) as url, client(url) as one:
+        # All in one message: what follows the last voiced sample is taken off its arrival.
+        await one.say(question(tail_ms=400), frame=RATE * 10)
+        await one.until("reply_ended")
+    (line,) = rows(truth)
+    assert line["first_packet_ns"] - line["user_end_ns"] >= 400 * NS - 100
+    assert line["user_end_ns"] == brain.turns[0].end_ns
+
+
+async def test_a_brain_with_nothing_to_say_says_that_its_reply_is_over() -> None:
+    async with served(Scripted()) as url, client(url) as one:
+        await one.say(question())
+        await one.until("reply_ended")
+    assert one.names()[-2:] == ["reply_started", "reply_ended"]
+
+
+async def test_a_brain_that_fails_ends_its_reply_and_nothing_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Failing(Scripted):
+        async def answer(self, turn: UserTurn) -> AsyncGenerator[Spoken, None]:
+            yield speech()
+            raise RuntimeError("no\nidea")
+
+    async with served(Failing()) as url, client(url) as one:
+        for _ in range(2):
+            await one.say(question())
+            told = await one.until("fault")
+            assert (told["kind"], told["message"]) == ("server", "RuntimeError: no\nidea")
+    assert "session 1, turn 2: RuntimeError: no\\nidea" in capsys.readouterr().err
+
+
+async def test_a_session_that_the_brain_will_not_take_is_refused_with_its_reason() -> None:
+    async with served(Scripted()) as url:
+        with pytest.raises(InvalidStatus) as refused:
+            async with client(url, "?no=1"):
+                pass
+    assert refused.value.response.status_code == 400
+    assert refused.value.response.body == b"not this one\n"
+
+
+TOKENS: list[tuple[str, dict[str, str], bool]] = [
+    ("", {}, False),
+    ("", {"Authorization": "Bearer secret"}, True),
+    ("", {"Authorization": "bearer  secret "}, True),
+    ("", {"Authorization": "Basic secret"}, False),
+    ("", {"Authorization": "Bearer secre"}, False),
+    ("?token=secret", {}, True),
+    ("?token=Secret", {}, False),
+    ("?token=%C3%A9", {}, False),
+]
+
+
+async def test_only_who_shows_the_token_comes_in() -> None:
+    brain = Scripted()
+    settings = HostSettings(token="secret")  # noqa: S106 - made up
+    async with served(brain, settings=settings) as url:
+        for query, headers, let_in in TOKENS:
+            status = 200
+            try:
+                async with client(url, query, headers):
+                    pass
+            except InvalidStatus as refused:
+                status = refused.response.status_code
+            assert status == (200 if let_in else 401), (query, headers)
+    assert "secret" not in repr(settings)
+
+
+async def test_an_address_that_others_reach_needs_a_token() -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):  # noqa: S104 - refused
+        with pytest.raises(UserError, match="set --token-env"):
+            async with served(Scripted(), settings=HostSettings(host)):
+                pass
+
+
+async def test_a_port_that_is_taken_is_one_line() -> None:
+    async with served(Scripted()) as url:
+        port = int(url.rpartition(":")[2])
+        with pytest.raises(UserError, match="choose another port"):
+            async with served(Scripted(), settings=HostSettings(port=port)):
+                pass
+
+
+async def test_more_sessions_than_allowed_are_told_to_wait() -> None:
+    async with served(Scripted(), settings=HostSettings(max_sessions=1)) as url:
+        async with client(url):
+            with pytest.raises(InvalidStatus) as refused:
+                async with client(url):
+                    pass
+        assert refused.value.response.status_code == 503
+        await usable(url)
+
+
+async def usable(url: str) -> None:
+    """Check that the host still answers a well-behaved client."""
+    for _ in range(100):
+        try:
+            async with client(url) as one:
+                await one.say(question())
+                await one.until("reply_ended")
+                return
+        except InvalidStatus:
+            continue
+    pytest.fail("no session became free")
+
+
+async def test_fifty_sessions_at_once_are_all_answered() -> None:
+    brain = Scripted(speech())
+
+    async def ask(url: str) -> int:
+        async with client(url) as one:
+            await one.say(question())
+            await one.until("reply_ended")
+            return len(one.audio)
+
+    async with served(brain) as url:
+        sizes = await asyncio.gather(*(ask(url) for _ in range(50)))
+    assert set(sizes) == {round(0.1 * RATE) * 2}
+    assert {turn.session for turn in brain.turns} == set(range(1, 51))
+
+
+async def not_json(one: PlainClient) -> None:
+    await one.connection.send("{{{")
+
+
+async def unknown_request(one: PlainClient) -> None:
+    await one.do("dance")
+
+
+async def wrong_types(one: PlainClient) -> None:
+    await one.connection.send("[1]")
+
+
+async def two_mebibytes(one: PlainClient) -> None:
+    await one.connection.send(np.random.default_rng(0).bytes(2 * 2**20))
+    await one.connection.send("x" * 2 * 2**20)
+
+
+async def invalid_utf8(one: PlainClient) -> None:
+    await one.connection.send(b"\xff\xfe", text=True)
+
+
+async def disconnect_mid_reply(one: PlainClient) -> None:
+    await one.say(question())
+    await one.until("audio")
+    one.connection.transport.abort()
+
+
+async def too_large(one: PlainClient) -> None:
+    await one.connection.send(bytes(5 * 2**20))
+
+
+HOSTILE = [
+    not_json, unknown_request, wrong_types, two_mebibytes, invalid_utf8, disconnect_mid_reply,
+    too_large,
+]  # fmt: skip
+
+
+async def test_hostile_clients_end_only_their_own_sessions() -> None:
+    brain = Scripted(*[speech(0.5)] * 5)
+    async with served(brain, settings=HostSettings(max_message_mib=4)) as url:
+        async with client(url) as bystander:
+            for attack in HOSTILE:
+                async with client(url) as one:
+                    await attack(one)
+                    closed = await one.until_closed()
+                    assert closed.rcvd is None or closed.rcvd.code != 1011, attack
+            await bystander.say(question())
+            await bystander.until("reply_ended")
+        await usable(url)
+
+
+async def test_strangers_that_speak_no_http_are_ignored() -> None:
+    async with served(Scripted(speech())) as url:
+        port = int(url.rpartition(":")[2])
+        for data in (b"\x00\x01\x02", b"GET / HTTP/1.1\r\n\r\n", b""):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(data)
+            writer.write_eof()
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+        await usable(url)
+
+
+async def test_samples_split_between_messages_are_put_together() -> None:
+    brain = Scripted(speech())
+    sound = question()
+    pcm = (sound * 32767).astype("<i2").tobytes()
+    async with served(brain) as url, client(url) as one:
+        for start in range(0, len(pcm), 333):
+            await one.connection.send(pcm[start : start + 333])
+        await one.until("reply_ended")
+    heard = brain.turns[0].samples
+    assert np.array_equal(heard, from_pcm16(pcm[: 2 * len(heard)]))
+
+
+async def test_a_client_that_leaves_ends_its_session() -> None:
+    async with served(Scripted()) as url, client(url) as one:
+        await one.do("leave")
+        closed = await one.until_closed()
+        assert closed.rcvd is not None
+        assert closed.rcvd.code == 1000
+
+
+async def test_closing_the_host_ends_open_sessions() -> None:
+    brain = Scripted(speech())
+    brain.held.clear()
+    async with served(brain) as url:
+        connecting = client(url)
+        one = await connecting.__aenter__()
+        await one.say(question())
+        await one.until("audio")
+    closed = await one.until_closed()
+    assert closed.rcvd is not None
+    assert closed.rcvd.code == 1001
+    await connecting.__aexit__(None, None, None)
+    assert brain.ended == ["cancelled"]
