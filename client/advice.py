@@ -155,7 +155,7 @@ def _of_latency(cell: Json) -> Iterator[Warning]:
             "their latency is left out",
             "lower concurrency, or stop what else runs here; voxmeter calibrate shows the limit",
         )
-    if 0 < audible["n"] < 20:
+    if 0 < audible["n"] < 20 and "control" not in cell:
         yield Warning(
             "few-samples",
             f"{place}: {audible['n']} latencies; p95 needs 20 and p99 needs 100",

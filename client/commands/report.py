@@ -1,0 +1,92 @@
+"""`voxmeter report`: write a run's report, from its files alone."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from voxmeter.client.runfolder import RunFolder
+
+_IN_FOLDER = frozenset({"md"})
+"""Formats that lie in the run folder when no other place is given."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare which runs, which formats, and where to."""
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="a run folder")
+    parser.add_argument(
+        "--format",
+        default="md",
+        metavar="md,json,csv",
+        help="md goes into the run folder, json and csv to standard output (default: md, and the "
+        "table on the terminal)",
+    )
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="PATH",
+        help="a file, or for several formats a folder; - is standard output",
+    )
+    parser.add_argument("--published", metavar="NAME", help="set published figures beside these")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write every format that was asked for.
+
+    Returns:
+        0; what the figures are is no fault of the report.
+
+    Raises:
+        UserError: If a run cannot be read, or the place cannot be written.
+    """
+    from contextlib import ExitStack
+
+    from voxmeter.client.report import formats
+    from voxmeter.client.runfolder import RunFolder
+    from voxmeter.endpoints.errors import UserError
+
+    wanted = formats(args.format)
+    if args.published is not None:
+        cure = "leave it out"
+        raise UserError("--published", "published tables are not part of this version", cure)
+    into_folder = args.output is None and not _IN_FOLDER.isdisjoint(wanted)
+    with ExitStack() as stack:
+        folders = [
+            stack.enter_context(RunFolder.open(path, write=into_folder)) for path in args.runs
+        ]
+        for kind in wanted:
+            if args.output is None and kind in _IN_FOLDER:
+                _into_folders(folders)
+            else:
+                _elsewhere(kind, folders, args.output, several=len(wanted) > 1)
+    return 0
+
+
+def _into_folders(folders: Sequence[RunFolder]) -> None:
+    from voxmeter.client.report import print_report, summarised, write_report
+
+    for folder in folders:
+        summary = summarised(folder)
+        write_report(folder, summary)
+        print_report(folder, summary)
+
+
+def _elsewhere(
+    kind: str, folders: Sequence[RunFolder], output: str | None, *, several: bool
+) -> None:
+    import sys
+
+    from voxmeter.client.report import text_of, write_file
+
+    if output in (None, "-"):
+        sys.stdout.writelines(text_of(kind, folders))
+        return
+    path = Path(output or "")
+    if several or path.is_dir():
+        path /= f"report.{kind}"
+    write_file(path, text_of(kind, folders))
+    print(path)

@@ -1,0 +1,131 @@
+"""Reports of a run: the table on the terminal, `report.md`, CSV and JSON; all from its files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from voxmeter.client import report_csv, report_markdown, table
+from voxmeter.client.jsonlines import disk
+from voxmeter.client.runfolder import RunFolder
+from voxmeter.client.summary import read_run, summary_of
+from voxmeter.client.trial_lines import trial_lines
+from voxmeter.endpoints.errors import UserError
+
+FORMATS = ("md", "json", "csv")
+LATER = {"html": "the page with audio players is not part of this version"}
+
+Summary = Mapping[str, Any]
+
+
+def print_report(folder: RunFolder, summary: Summary, stream: IO[str] | None = None) -> None:
+    """Print the table of a run, its warnings and gates, and where the report lies.
+
+    Args:
+        folder: The run.
+        summary: Of `summarised` or `score_run`.
+        stream: Where to; standard output by default.
+    """
+    out = stream or sys.stdout
+    table.show(summary, out)
+    path = folder.path / "report.md"
+    if path.is_file():
+        print(f"\nreport: {path}", file=out)
+
+
+def write_report(folder: RunFolder, summary: Summary) -> Path:
+    """Write `report.md` into a run folder that is open for writing; return its path.
+
+    Raises:
+        UserError: If a file of the run is damaged, or the disk is full.
+    """
+    path = folder.path / "report.md"
+    with folder.replacing(path) as partial, partial.open("w", encoding="utf-8") as stream:
+        stream.writelines(markdown_report(folder, summary))
+    return path
+
+
+def summarised(folder: RunFolder) -> dict[str, Any]:
+    """Return the summary of a run as its files stand now, with the gates of its own bench.
+
+    Raises:
+        UserError: If a file of the run is damaged.
+    """
+    from voxmeter.client import config
+
+    found = folder.run.get("config")
+    gates = config.parse(found, f"{folder.path}/run.json").gates if found else ()
+    return summary_of(read_run(folder), folder.run, gates)
+
+
+def markdown_report(folder: RunFolder, summary: Summary) -> Iterator[str]:
+    """Yield `report.md` in pieces."""
+    lines = trial_lines(folder, read_run(folder))
+    return (f"{line}\n" for line in report_markdown.report(summary, folder.run, lines))
+
+
+def csv_report(folders: Sequence[RunFolder]) -> Iterator[str]:
+    """Yield one table of all trials of several runs, in pieces."""
+    for number, folder in enumerate(folders):
+        lines = trial_lines(folder, read_run(folder))
+        yield from report_csv.report(str(folder.run.get("run", "")), lines, head=number == 0)
+
+
+def json_report(folders: Sequence[RunFolder]) -> Iterator[str]:
+    """Yield the summary of a run, or a list of them for several, in pieces."""
+    found = [summarised(folder) for folder in folders]
+    yield json.dumps(found[0] if len(found) == 1 else found, allow_nan=False, indent=1) + "\n"
+
+
+def text_of(kind: str, folders: Sequence[RunFolder]) -> Iterator[str]:
+    """Yield one report on all folders together, in pieces.
+
+    Args:
+        kind: One of `FORMATS`.
+        folders: Runs, in the order of the report.
+    """
+    if kind == "md":
+        for folder in folders:
+            yield from markdown_report(folder, summarised(folder))
+        return
+    made: Callable[[Sequence[RunFolder]], Iterator[str]]
+    made = csv_report if kind == "csv" else json_report
+    yield from made(folders)
+
+
+def formats(text: str) -> list[str]:
+    """Read `md,json`.
+
+    Raises:
+        UserError: For a format that is not there, with those that are.
+    """
+    wanted = [word.strip() for word in text.split(",") if word.strip()]
+    cure = f"use {', '.join(FORMATS)}"
+    for word in wanted:
+        if word in LATER:
+            raise UserError("--format", f"{word}: {LATER[word]}", cure)
+        if word not in FORMATS:
+            raise UserError("--format", f"{word!r} is no format", cure)
+    if not wanted:
+        raise UserError("--format", "names no format", cure)
+    return list(dict.fromkeys(wanted))
+
+
+def write_file(path: Path, pieces: Iterator[str]) -> None:
+    """Write a report outside a run folder, whole or not at all.
+
+    Raises:
+        UserError: If the place may not be written, or the disk is full.
+    """
+    partial = path.with_name(f".{path.name}.part")
+    with disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with partial.open("w", encoding="utf-8", newline="") as stream:
+                stream.writelines(pieces)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)

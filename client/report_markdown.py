@@ -1,0 +1,335 @@
+"""`report.md`: figures with their definitions beside them, every trial, and how it was measured."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from voxmeter.client import figures
+from voxmeter.client.escape import markdown
+from voxmeter.client.table import cell_name
+from voxmeter.client.trial_lines import TrialLine
+from voxmeter.scoring.definitions import LATENCY
+
+Summary = Mapping[str, Any]
+Cells = Sequence[Mapping[str, Any]]
+
+MOST_TRIALS = 300
+"""Trials shown one by one; `--format csv` has them all."""
+
+_ANSWERS = (
+    "accuracy",
+    "accuracy_parsed",
+    "parse_rate",
+    "accuracy_chance_imputed",
+    "accuracy_strict",
+    "text_accuracy",
+    "speech_text_disagreement",
+    "reply_rate",
+)
+
+
+def report(summary: Summary, run: Mapping[str, Any], lines: Iterable[TrialLine]) -> Iterator[str]:
+    """Yield the lines of `report.md`, without line ends.
+
+    Args:
+        summary: Content of `summary.json`.
+        run: Content of `run.json`.
+        lines: Every trial; only the first are shown, the rest are counted for the manifest.
+    """
+    yield f"# voxmeter: {markdown(summary['run'])}"
+    yield ""
+    yield "A value in brackets is its 95 % interval; docs/scoring.md says how each is made."
+    yield from _headline(summary)
+    yield from _latency(summary)
+    yield from _answers(summary)
+    yield from _groups(summary)
+    yield from _failures(summary)
+    yield from _warnings(summary)
+    yield from _gates(summary)
+    clips = _Clips()
+    yield from _trials(clips.counted(lines))
+    yield from _manifest(summary, run, clips)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield ""
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _names(cell: Mapping[str, Any], cells: Cells) -> list[str]:
+    control = " (control)" if cell.get("control") is not None else ""
+    return [markdown(cell["endpoint"]) + control, markdown(cell_name(cell, cells))]
+
+
+def _headline(summary: Summary) -> Iterator[str]:
+    cells = summary["cells"]
+    heads = ["endpoint", "suite", "ok / planned", "accuracy", "parsed"]
+    heads += ["first audible p50, ms", "p90", "first packet p50", "reply p50"]
+    yield ""
+    yield "## Results"
+    yield from _table(heads, (_headline_row(cell, cells) for cell in cells))
+    yield ""
+    for name in ("accuracy", "parse_rate", "first_audible_ms", "first_packet_ms", "reply_ms"):
+        yield f"- **{name}**: {figures.meaning(name).text}"
+
+
+def _headline_row(cell: Mapping[str, Any], cells: Cells) -> list[str]:
+    metrics, control = cell["metrics"], cell.get("control")
+    row = [*_names(cell, cells), f"{cell['status'].get('ok', 0)} / {cell['planned']}"]
+    channel = " (of its text)" if cell["reply_channel"] == "text" else ""
+    row += (
+        ["-", "-"]
+        if control is not None
+        else [
+            figures.rate(metrics["accuracy"]) + channel,
+            figures.rate(metrics["parse_rate"]),
+        ]
+    )
+    told = (control or {}).get("expected", {})
+    for name, at in (
+        ("first_audible_ms", "p50"),
+        ("first_audible_ms", "p90"),
+        ("first_packet_ms", "p50"),
+        ("reply_ms", "p50"),
+    ):
+        known = f" (told {told[name]:.0f})" if at == "p50" and name in told else ""
+        row.append(figures.time(metrics[name], at) + known)
+    return row
+
+
+def _latency(summary: Summary) -> Iterator[str]:
+    cells = summary["cells"]
+    heads = ["endpoint", "suite", "kind", "metric", "p50", "p90", "p95", "p99", "mean"]
+    heads += ["n", "missing", "invalid"]
+    rows = [
+        [
+            *_names(cell, cells),
+            str(cell["latency_kind"] or "-"),
+            name,
+            *(figures.time(cell["metrics"][name], at) for at in ("p50", "p90", "p95", "p99")),
+            figures.time(cell["metrics"][name], "mean"),
+            *(str(cell["metrics"][name][count]) for count in ("n", "missing", "invalid")),
+        ]
+        for cell in cells
+        for name in LATENCY
+        if cell["metrics"][name]["n"]
+    ]
+    if not rows:
+        return
+    yield ""
+    yield "## Latency"
+    yield ""
+    yield "Kinds of latency are never compared with each other. Missing: no reply, or it did not "
+    yield "happen. Invalid: this machine was late itself, so the trial's latency is left out. p95 "
+    yield "needs 20 samples, p99 needs 100."
+    yield from _table(heads, rows)
+    yield ""
+    for name in dict.fromkeys(row[3] for row in rows):
+        meant = LATENCY[name]
+        yield f"- **{name}** ({meant.unit}): {meant.text}"
+
+
+def _answers(summary: Summary) -> Iterator[str]:
+    cells = [cell for cell in summary["cells"] if cell.get("control") is None]
+    names = [
+        name
+        for name in dict.fromkeys(name for cell in cells for name in cell["metrics"])
+        if name not in LATENCY and any(cell["metrics"].get(name, {}).get("n") for cell in cells)
+    ]
+    if not names:
+        return
+    heads = ["metric", *(" ".join(_names(cell, summary["cells"])) for cell in cells)]
+    yield ""
+    yield "## Answers and speech"
+    yield from _table(
+        heads,
+        ([name, *(_with_n(name, cell["metrics"].get(name)) for cell in cells)] for name in names),
+    )
+    yield ""
+    for name in names:
+        yield f"- **{name}**: {figures.meaning(name).text}"
+
+
+def _with_n(name: str, entry: Mapping[str, Any] | None) -> str:
+    if not entry:
+        return "-"
+    more = [f"n {entry['n']}"]
+    more += [
+        f"{entry[word]} {word.replace('_', ' ')}"
+        for word in ("unscored", "left_out")
+        if entry.get(word)
+    ]
+    return f"{figures.any_figure(name, entry)} ({', '.join(more)})"
+
+
+def _groups(summary: Summary) -> Iterator[str]:
+    cells = [cell for cell in summary["cells"] if cell["groups"] and cell.get("control") is None]
+    if not cells:
+        return
+    yield ""
+    yield "## Groups"
+    heads = ["endpoint", "suite", "group", "accuracy", "n", "first audible p50, ms"]
+    yield from _table(heads, _group_rows(cells, summary["cells"]))
+
+
+def _group_rows(cells: Cells, every: Cells) -> Iterator[list[str]]:
+    for cell in cells:
+        for group in cell["groups"]:
+            accuracy = group["metrics"].get("accuracy")
+            audible = group["metrics"].get("first_audible_ms")
+            yield [
+                *_names(cell, every),
+                " / ".join(markdown(name) for name in group["path"]),
+                figures.rate(accuracy),
+                str(accuracy["n"] if accuracy else 0),
+                figures.time(audible, "p50") if audible else "n/a (0 timed)",
+            ]
+
+
+def _failures(summary: Summary) -> Iterator[str]:
+    cells = summary["cells"]
+    names = sorted({name for cell in cells for name in cell["status"]} - {"ok"})
+    if not names:
+        return
+    yield ""
+    yield "## Failures"
+    yield from _table(
+        ["endpoint", "suite", "planned", "ok", *names],
+        (
+            [
+                *_names(cell, cells),
+                str(cell["planned"]),
+                *(str(cell["status"].get(name, 0)) for name in ("ok", *names)),
+            ]
+            for cell in cells
+        ),
+    )
+
+
+def _warnings(summary: Summary) -> Iterator[str]:
+    if summary["warnings"]:
+        yield ""
+        yield "## Warnings"
+        yield ""
+    for warning in summary["warnings"]:
+        yield (
+            f"- **{warning['code']}**: {markdown(warning['text'], 600)}. "
+            f"*{markdown(warning['cure'])}*"
+        )
+
+
+def _gates(summary: Summary) -> Iterator[str]:
+    if summary.get("gates"):
+        yield ""
+        yield "## Gates"
+        heads = ["gate", "cell", "value", "verdict", "reason"]
+        yield from _table(
+            heads,
+            (
+                [
+                    markdown(gate["gate"]),
+                    markdown(gate["cell"]),
+                    "-" if gate["value"] is None else f"{gate['value']:g}",
+                    gate["verdict"],
+                    markdown(gate["reason"]),
+                ]
+                for gate in summary["gates"]
+            ),
+        )
+
+
+def _trials(lines: Iterator[TrialLine]) -> Iterator[str]:
+    yield ""
+    yield "## Trials"
+    heads = ["endpoint", "item", "question", "reply", "answer", "right answer", "right", "rule"]
+    heads += ["first audible, ms", "status"]
+    shown = list(islice(lines, MOST_TRIALS))
+    yield from _table(heads, map(_trial_row, shown))
+    rest = sum(1 for _ in lines)
+    if rest:
+        yield ""
+        yield f"{rest} more trials are not shown here: `voxmeter report RUN --format csv` has all."
+
+
+def _trial_row(line: TrialLine) -> list[str]:
+    trial, audible = line.trial, line.latency["first_audible_ms"]
+    number = f" #{trial['trial']}" if trial["trial"] != 1 else ""
+    right = "-" if line.right is None else ("yes" if line.right else "no")
+    return [
+        markdown(trial["endpoint"]),
+        markdown(str(trial["item"])) + number,
+        markdown(line.question),
+        markdown(line.reply) or "*nothing*",
+        markdown(line.answer),
+        markdown(line.reference),
+        right,
+        markdown(line.rule or line.unscored),
+        "-" if audible is None else f"{audible:.0f}",
+        "warm-up" if trial.get("warmup") else trial["status"],
+    ]
+
+
+class _Clips:
+    """Hashes of the clips that were played, and when, gathered while the trials go by."""
+
+    def __init__(self) -> None:
+        self.hashes: set[str] = set()
+        self.first, self.last = "", ""
+        self.models: set[str] = set()
+
+    def counted(self, lines: Iterable[TrialLine]) -> Iterator[TrialLine]:
+        for line in lines:
+            self.hashes.add(str((line.trial.get("clip") or {}).get("sha256") or ""))
+            started = str(line.trial.get("started_at") or "")
+            self.first = min(self.first or started, started)
+            self.last = max(self.last, started)
+            yield line
+
+    def digest(self) -> str:
+        return hashlib.sha256("\n".join(sorted(self.hashes - {""})).encode()).hexdigest()[:16]
+
+
+def _manifest(summary: Summary, run: Mapping[str, Any], clips: _Clips) -> Iterator[str]:
+    audit = summary["audit"]
+    late, lag = audit["send_lateness_ms"], audit["loop_lag_ms"]
+    trials = sum(sum(cell["status"].values()) for cell in summary["cells"])
+    facts = {
+        "voxmeter": run.get("version") or run.get("voxmeter"),
+        "trials": f"{trials}, from {clips.first} to {clips.last}",
+        "clips": f"{len(clips.hashes - {''})}, hash of their hashes {clips.digest()}",
+        "hosts": ", ".join(audit["hosts"]),
+        "machine": run.get("machine"),
+        "send lateness, ms": f"p50 {late['p50']}, p99 {late['p99']}, max {late['max']}",
+        "loop lag, ms": f"p50 {lag['p50']}, p99 {lag['p99']}, max {lag['max']}",
+        "latencies left out": audit["latency_invalid"],
+        "timing of this machine": summary["calibration"] or "not calibrated",
+        **{name: run[name] for name in sorted(run) if name not in _TOLD},
+    }
+    yield ""
+    yield "## How this was measured"
+    yield from _table(["what", "value"], ([name, _fact(value)] for name, value in facts.items()))
+    yield ""
+    yield "Configuration:"
+    yield ""
+    config = json.dumps(run.get("config") or {}, indent=1, ensure_ascii=True).replace("`", "'")
+    yield "```json"
+    yield from config.splitlines()
+    yield "```"
+
+
+_TOLD = frozenset(
+    {"schema", "run", "version", "voxmeter", "config", "machine", "calibration", "planned", "items"}
+)
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, str):
+        return markdown(value, 600)
+    return markdown(json.dumps(value, ensure_ascii=True), 1500)

@@ -1,0 +1,115 @@
+"""The table at the end of a run: accuracy and latency of every cell, warnings, gates."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from voxmeter.client import figures
+from voxmeter.client.terminal import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Summary = Mapping[str, Any]
+
+_NARROWEST = 110
+_TIMES = (
+    ("first audible\np50", "first_audible_ms", "p50"),
+    ("\np90", "first_audible_ms", "p90"),
+    ("first packet\np50", "first_packet_ms", "p50"),
+    ("reply\np50", "reply_ms", "p50"),
+)
+
+
+def show(summary: Summary, stream: IO[str] | None = None) -> None:
+    """Print a run's figures, what they mean, warnings with cures, and the gates.
+
+    Args:
+        summary: Content of `summary.json`.
+        stream: Where to; standard output by default.
+    """
+    from rich.console import Console
+
+    console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False)
+    if console.width < _NARROWEST and not console.is_terminal:
+        console.width = _NARROWEST
+    console.print(_table(summary))
+    for line in [*_definitions(summary), *_warnings(summary), *_gates(summary)]:
+        console.print(line, soft_wrap=True)
+
+
+def cell_name(cell: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> str:
+    """Return suite and, where the run has several, condition."""
+    if len({one["condition"] for one in cells}) > 1:
+        return f"{cell['suite']} ({cell['condition']})"
+    return str(cell["suite"])
+
+
+def _table(summary: Summary) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=None, pad_edge=False)
+    table.add_column("endpoint", overflow="fold")
+    table.add_column("suite", overflow="fold")
+    for name in (
+        "ok of\nplanned",
+        "accuracy\n[95 % interval]",
+        "clear\nanswer",
+        *(one for one, _, _ in _TIMES),
+    ):
+        table.add_column(name, justify="right", no_wrap=True)
+    for cell in summary["cells"]:
+        table.add_row(*(printable(text, 80) for text in _row(cell, summary["cells"])))
+    return table
+
+
+def _row(cell: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    metrics, control = cell["metrics"], cell.get("control")
+    yield cell["endpoint"]
+    yield cell_name(cell, cells)
+    yield f"{cell['status'].get('ok', 0)}/{cell['planned']}"
+    if control is not None:  # it answers every question with the same words
+        yield "control"
+        yield "-"
+    else:
+        yield figures.rate(metrics["accuracy"])
+        yield figures.rate(metrics["parse_rate"]).partition(" [")[0]
+    for _, name, at in _TIMES:
+        told = (control or {}).get("expected", {}).get(name) if at == "p50" else None
+        found = figures.brief(metrics[name], at)
+        yield found if told is None else f"{found} (told {told:.0f})"
+
+
+def _definitions(summary: Summary) -> Iterator[str]:
+    cells = summary["cells"]
+    if any(cell["reply_channel"] == "text" for cell in cells):
+        yield "accuracy of text-only endpoints comes from their text"
+    kinds = sorted({str(cell["latency_kind"]) for cell in cells if cell["latency_kind"]})
+    yield (
+        "accuracy: right answers in the transcript of what was spoken, of all questions with one "
+        "right answer; failures and unclear replies count as wrong"
+    )
+    yield (
+        f"times in ms ({', '.join(kinds) or 'none'}), from the end of the user's speech; "
+        "first audible: what a listener hears; first packet: arrival"
+    )
+
+
+def _warnings(summary: Summary) -> Iterator[str]:
+    if summary["warnings"]:
+        yield ""
+    for warning in summary["warnings"]:
+        yield printable(f"warning: {warning['text']}; {warning['cure']}")
+
+
+def _gates(summary: Summary) -> Iterator[str]:
+    gates = summary.get("gates") or []
+    if gates:
+        yield ""
+    for gate in gates:
+        where = f" ({gate['cell']})" if gate["cell"] else ""
+        why = f": {gate['reason']}" if gate["reason"] else ""
+        yield printable(f"gate {gate['verdict']}: {gate['gate']}{where}{why}")
