@@ -13,6 +13,7 @@ _ASTERISK = "/usr/share/asterisk/sounds/en_US_f_Allison"
 PACKAGES = {
     "espeak-ng": ("espeak-ng", "espeak-ng"),
     "asterisk-core-sounds-en-wav": ("asterisk-core-sounds-en-wav", _ASTERISK),
+    "openssl": ("openssl", "openssl"),
     "alsa-utils": ("alsa-utils", "/usr/share/sounds/alsa/Front_Center.wav"),
 }
 """Name -> Debian package, and the program or path that it brings."""

@@ -1,0 +1,288 @@
+"""The websocket transport against real servers on loopback: what goes wrong is told apart."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from needs import needs
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from voxmeter.client.clock import SystemClock
+from voxmeter.client.transport import Arrival, TransportSettings
+from voxmeter.client.websocket import WebSocketTransport
+from voxmeter.endpoints.codec import Address, Binary, Ended, Text
+from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError
+
+Handler = Callable[[ServerConnection], Awaitable[None]]
+
+
+@asynccontextmanager
+async def server(handler: Handler, **how: object) -> AsyncIterator[str]:
+    async with serve(handler, "127.0.0.1", 0, compression=None, **how) as running:  # type: ignore[arg-type]
+        port = next(iter(running.sockets)).getsockname()[1]
+        yield f"ws://127.0.0.1:{port}/v1"
+
+
+async def everything(handler: Handler, settings: TransportSettings | None = None) -> list[Arrival]:
+    async with server(handler) as url:
+        transport = WebSocketTransport(settings or TransportSettings())
+        await transport.connect(Address(url))
+        try:
+            return [arrival async for arrival in transport.receive()]
+        finally:
+            await transport.close()
+
+
+async def test_messages_come_whole_in_order_and_stamped() -> None:
+    async def handler(peer: ServerConnection) -> None:
+        await peer.send("text")
+        await peer.send(b"\x00\x01")
+        await peer.send(["in ", "two"])
+
+    before = SystemClock().now()
+    arrivals = await everything(handler)
+    assert [one.message for one in arrivals] == [
+        Text("text"),
+        Binary(b"\0\1"),
+        Text("in two"),
+        Ended(1000, ""),
+    ]
+    stamps = [one.t_ns for one in arrivals]
+    assert stamps == sorted(stamps)
+    assert before < stamps[0] < SystemClock().now()
+
+
+async def test_a_message_is_stamped_when_its_last_byte_came_not_when_it_is_read() -> None:
+    told = asyncio.Event()
+
+    async def handler(peer: ServerConnection) -> None:
+        await peer.send("first")
+        told.set()
+        await peer.wait_closed()
+
+    async with server(handler) as url:
+        transport = WebSocketTransport(TransportSettings())
+        await transport.connect(Address(url))
+        await told.wait()
+        for _ in range(50):  # let the arrival reach the queue before anyone reads it
+            await transport.rtt_ms()
+        read_at = SystemClock().now()
+        arrival = await anext(transport.receive())
+        await transport.close()
+    assert arrival.message == Text("first")
+    assert arrival.t_ns < read_at
+
+
+async def test_a_message_of_two_mebibytes_is_no_trouble() -> None:
+    big = "x" * (2 * 2**20)
+
+    async def handler(peer: ServerConnection) -> None:
+        await peer.send(big)
+
+    assert (await everything(handler))[0].message == Text(big)
+
+
+async def test_a_message_beyond_the_limit_names_the_setting() -> None:
+    async def handler(peer: ServerConnection) -> None:
+        await peer.send("x" * (2**20 + 1))
+        await peer.wait_closed()
+
+    with pytest.raises(ProtocolError, match="max_message_mib"):
+        await everything(handler, TransportSettings(max_message_mib=1))
+
+
+async def test_text_that_is_not_utf8_breaks_the_protocol() -> None:
+    async def handler(peer: ServerConnection) -> None:
+        async with peer.send_context():
+            peer.protocol.send_text(b"\xff\xfe")
+        await peer.wait_closed()
+
+    with pytest.raises(ProtocolError, match="not UTF-8"):
+        await everything(handler)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(1000, ""), (1008, "no"), (1011, "oops"), (4000, "x")]
+)
+async def test_the_close_code_and_reason_are_kept(code: int, reason: str) -> None:
+    async def handler(peer: ServerConnection) -> None:
+        await peer.close(code, reason)
+
+    assert (await everything(handler))[-1].message == Ended(code, reason)
+
+
+async def test_a_connection_that_just_goes_away_is_1006() -> None:
+    async def handler(peer: ServerConnection) -> None:
+        await peer.send("half a")
+        peer.transport.abort()
+
+    arrivals = await everything(handler)
+    assert isinstance(arrivals[-1].message, Ended)
+    assert arrivals[-1].message.code == 1006
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 503])
+async def test_a_refused_upgrade_shows_status_and_body(status: int) -> None:
+    def refuse(connection: ServerConnection, request: Request) -> Response:
+        return connection.respond(HTTPStatus(status), "because we say so\n")
+
+    async def handler(peer: ServerConnection) -> None:
+        raise AssertionError(peer)
+
+    async with server(handler, process_request=refuse) as url:
+        with pytest.raises(ConnectError, match=f"HTTP {status}.*because we say so") as caught:
+            await WebSocketTransport(TransportSettings()).connect(Address(url))
+    assert (caught.value.failure, caught.value.status) == ("rejected", status)
+
+
+async def test_nobody_listening_is_refused_without_the_query() -> None:
+    async def handler(peer: ServerConnection) -> None:
+        raise AssertionError(peer)
+
+    async with server(handler) as url:
+        pass
+    with pytest.raises(ConnectError) as caught:
+        await WebSocketTransport(TransportSettings()).connect(Address(url + "?key=secret"))
+    assert caught.value.failure == "refused"
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "failure"),
+    [("ws://no-such-host.invalid/", "dns"), ("http://127.0.0.1/", "dns"), ("nonsense", "dns")],
+)
+async def test_a_url_that_leads_nowhere_says_so(url: str, failure: str) -> None:
+    with pytest.raises(ConnectError) as caught:
+        await WebSocketTransport(TransportSettings()).connect(Address(url))
+    assert caught.value.failure == failure
+
+
+async def test_a_peer_that_does_not_speak_http_is_no_websocket() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"220 mail ready\r\n")
+        writer.close()
+
+    listener = await asyncio.start_server(talk, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    async with listener:
+        with pytest.raises(ConnectError) as caught:
+            await WebSocketTransport(TransportSettings()).connect(Address(f"ws://127.0.0.1:{port}"))
+    assert caught.value.failure == "closed"
+
+
+async def test_a_proxy_in_the_environment_is_not_used_for_loopback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "http_proxy"):
+        monkeypatch.setenv(name, "socks5://127.0.0.1:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+
+    async def handler(peer: ServerConnection) -> None:
+        await peer.send("here")
+
+    assert (await everything(handler))[0].message == Text("here")
+
+
+async def test_headers_and_subprotocols_are_offered() -> None:
+    seen: dict[str, str] = {}
+
+    async def handler(peer: ServerConnection) -> None:
+        assert peer.request is not None
+        seen["key"] = peer.request.headers["X-Key"]
+        seen["protocol"] = str(peer.subprotocol)
+        seen["extensions"] = peer.request.headers.get("Sec-WebSocket-Extensions", "none")
+
+    async with server(handler, subprotocols=["realtime"]) as url:
+        transport = WebSocketTransport(TransportSettings())
+        await transport.connect(Address(url, {"X-Key": "k"}, ("realtime",)))
+        _ = [arrival async for arrival in transport.receive()]
+        await transport.close()
+    assert seen == {"key": "k", "protocol": "realtime", "extensions": "none"}
+
+
+async def test_a_peer_that_answers_no_pings_has_no_round_trip_time() -> None:
+    async def handler(peer: ServerConnection) -> None:
+        peer.transport.pause_reading()
+        await peer.wait_closed()
+
+    async with server(handler, ping_interval=None, close_timeout=0.1) as url:
+        transport = WebSocketTransport(TransportSettings())
+        await transport.connect(Address(url))
+        assert await transport.rtt_ms() is None
+        assert transport._connection is not None
+        transport._connection.transport.abort()
+        await transport.close()
+
+
+async def test_sending_on_a_lost_connection_is_an_error_of_its_own() -> None:
+    async def handler(peer: ServerConnection) -> None:
+        await peer.close(1001, "going")
+
+    async with server(handler) as url:
+        transport = WebSocketTransport(TransportSettings())
+        await transport.connect(Address(url))
+        _ = [arrival async for arrival in transport.receive()]
+        with pytest.raises(ConnectionLostError, match="1001"):
+            await transport.send(Text("anyone?"))
+        await transport.close()
+    with pytest.raises(ConnectionLostError, match="not connected"):
+        await WebSocketTransport(TransportSettings()).send(Text("?"))
+
+
+async def test_closing_twice_or_unopened_is_harmless() -> None:
+    transport = WebSocketTransport(TransportSettings())
+    await transport.close()
+    await transport.close()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """Certificate and key of a server that signed for itself."""
+    openssl = needs("openssl")
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        [
+            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *("-keyout", key, "-out", cert),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return cert, key
+
+
+async def test_a_self_signed_certificate_needs_an_explicit_word(
+    certificate: tuple[Path, Path],
+) -> None:
+    cert, key = certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+
+    async def handler(peer: ServerConnection) -> None:
+        await peer.send("secret")
+
+    async with server(handler, ssl=context) as url:
+        secure = url.replace("ws:", "wss:")
+        with pytest.raises(ConnectError, match="insecure = true") as caught:
+            await WebSocketTransport(TransportSettings()).connect(Address(secure))
+        assert caught.value.failure == "tls"
+        for settings in (TransportSettings(insecure=True), TransportSettings(ca_file=str(cert))):
+            transport = WebSocketTransport(settings)
+            await transport.connect(Address(secure))
+            assert (await anext(transport.receive())).message == Text("secret")
+            await transport.close()
+
+
+def test_only_messages_a_websocket_has_can_be_sent() -> None:
+    with pytest.raises(TypeError, match="Ended"):
+        asyncio.run(WebSocketTransport(TransportSettings()).send(Ended()))
