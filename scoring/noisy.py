@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +10,7 @@ from voxmeter.scoring.loudness import FRAME_MS, Loudness, smooth
 from voxmeter.scoring.silero import RATE, WINDOW, probabilities
 
 _SPEECH = 0.5
+_SURE = 0.65  # speech ends here: under it the network goes on for 100 ms in pink noise
 _RESUME_WINDOWS = 5  # 160 ms: the nearest to the 150 ms of the level rule
 # The network hears an onset some 30 ms late and an end some 40 ms late. The levels beside its
 # marks are a better guide where they rise above the background at all.
@@ -23,20 +22,27 @@ _END_LATE_MS = 40
 _EDGE_MS = 70  # two windows: speech marked so near an edge was cut there, more likely than not
 
 
-def find_noisy_sound(
+def noisy_speech(
     audio: NDArray[np.floating], rate: int, loudness: Loudness, floor: Floor
-) -> tuple[Literal["speech", "audible"], NDArray[np.int64]]:
-    """Return what was found, and its stretches, shape (k, 2), samples.
+) -> NDArray[np.int64]:
+    """Return the stretches of speech, samples, shape (k, 2); k is 0 where there is none.
 
-    Without speech the whole signal is one audible stretch: levels alone cannot part a sound from
-    so loud a background.
+    Args:
+        audio: Shape (n,), finite, in [-1, 1].
+        rate: Samples a second.
+        loudness: Its levels.
+        floor: Its background.
     """
-    speech = np.flatnonzero(probabilities(audio, rate) >= _SPEECH)
+    likely = probabilities(audio, rate)
+    speech = np.flatnonzero(likely >= _SPEECH)
     if speech.size == 0:
-        return "audible", np.array([[0, audio.size]], dtype=np.int64)
+        return np.empty((0, 2), dtype=np.int64)
     breaks = np.flatnonzero(np.diff(speech) - 1 > _RESUME_WINDOWS)
     first = speech[np.concatenate(([0], breaks + 1))] * WINDOW * rate / RATE
-    end = (speech[np.concatenate((breaks, [speech.size - 1]))] + 1) * WINDOW * rate / RATE
+    sure = np.maximum.accumulate(np.where(likely >= _SURE, np.arange(likely.size), -1))
+    last = speech[np.concatenate((breaks, [speech.size - 1]))]
+    last = np.where(sure[last] * WINDOW * rate / RATE >= first, sure[last], last)
+    end = (last + 1) * WINDOW * rate / RATE
     rise = smooth(loudness.levels, _SMOOTH_FRAMES) >= floor.floor_db + _RISE_DB
     spans = [
         (_onset(rise, loudness, a), _end(rise, loudness, b, _END_LATE_MS * rate / 1000))
@@ -47,7 +53,7 @@ def find_noisy_sound(
         spans[0] = (0, spans[0][1])
     if end[-1] >= audio.size - edge:
         spans[-1] = (spans[-1][0], audio.size)
-    return "speech", _parted(np.clip(spans, 0, audio.size).astype(np.int64))
+    return _parted(np.clip(spans, 0, audio.size).astype(np.int64))
 
 
 def _onset(rise: NDArray[np.bool_], loudness: Loudness, sample: float) -> float:

@@ -34,8 +34,8 @@ class Bounds:
         onset_sample: Index of the first audible sample.
         end_sample: One past the last audible sample.
         kind: "audible" when the background was loud and no speech was found in it: then the
-            bounds are those of everything in it. "speech" otherwise; against a quiet background
-            whatever sounds is taken for it, and no model is asked.
+            bounds are those of what stands out from it, or of everything. "speech" otherwise;
+            against a quiet background whatever sounds is taken for it, and no model is asked.
         method: What decided: "level" (exact to the sample on hard edges) or "silero" (some 35 ms).
         clicks: Bursts that were left out as too short.
     """
@@ -95,10 +95,15 @@ def find_sound(samples: NDArray[np.floating], rate: int) -> Sound:
     if floor.speech_db < QUIETEST_DBFS or steady:
         return Sound(np.empty((0, 2), dtype=np.int64), "audible", "level")
     if floor.floor_db + MARGIN_DB > QUIETEST_DBFS and floor.snr_db < NOISY_SNR_DB:
-        from voxmeter.scoring.noisy import find_noisy_sound
+        from voxmeter.scoring.noisy import noisy_speech
 
-        kind, spans = find_noisy_sound(audio, rate, loudness, floor)
-        return Sound(spans, kind, "silero")
+        spans = noisy_speech(audio, rate, loudness, floor)
+        if spans.size:
+            return Sound(spans, "speech", "silero")
+        spans, clicks = audible_spans(audio, loudness, floor.floor_db + MARGIN_DB)
+        # What does not stand out from its own background (rain, a steady tone) is all there is.
+        spans = spans if spans.size else np.array([[0, audio.size]], dtype=np.int64)
+        return Sound(spans, "audible", "silero", clicks)
     threshold = max(QUIETEST_DBFS, floor.floor_db + MARGIN_DB)
     spans, clicks = audible_spans(audio, loudness, threshold)
     return Sound(spans, "speech", "level", clicks)
