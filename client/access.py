@@ -12,7 +12,6 @@ from voxmeter.endpoints.errors import UserError
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench, Endpoint
-    from voxmeter.client.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,55 +88,3 @@ def _values(names: list[str | None], environment: Mapping[str, str] | None) -> l
         except UserError:
             continue
     return values
-
-
-def target(endpoint: Endpoint, bench: Bench, reach: Access, url: str) -> Target:
-    """Return an endpoint made ready to be asked.
-
-    Args:
-        endpoint: Its table.
-        bench: The bench it stands in: its pacing counts.
-        reach: From `access`.
-        url: Where it is: `reach.url`, or where a built-in server listens.
-
-    Raises:
-        UserError: If the endpoint's kind is unknown.
-    """
-    from voxmeter.client.speaking import Patience
-    from voxmeter.client.target import Target
-    from voxmeter.client.transport import TransportSettings
-    from voxmeter.endpoints.codec import Settings
-
-    return Target(
-        name=endpoint.name,
-        kind=endpoint.kind,
-        url=url,
-        settings=Settings(
-            model=endpoint.model,
-            instructions=endpoint.instructions,
-            voice=endpoint.voice,
-            temperature=endpoint.temperature,
-            input_rate=endpoint.input_rate,
-            output_rate=endpoint.output_rate,
-            turn_end=endpoint.turn_end,
-            options=endpoint.options,
-        ),
-        wire=TransportSettings(
-            insecure=endpoint.insecure,
-            ca_file=endpoint.ca_file or "",
-            max_message_mib=endpoint.max_message_mib,
-            use_proxy=endpoint.use_proxy,
-        ),
-        patience=Patience(
-            connect_timeout_s=endpoint.connect_timeout_s,
-            first_reply_timeout_s=endpoint.first_reply_timeout_s,
-            reply_limit_s=endpoint.reply_limit_s,
-            greeting_timeout_s=endpoint.greeting_timeout_s,
-            drain_ms=endpoint.drain_ms,
-            quiet_ms=endpoint.quiet_ms,
-        ),
-        headers=reach.headers,
-        api_key=reach.api_key,
-        commit_after_ms=endpoint.commit_after_ms,
-        pacing=bench.run.pacing,
-    )

@@ -65,15 +65,8 @@ def parse(
         )
     except pydantic.ValidationError as error:
         raise config_errors.explained(error.errors(), data, source) from None
-    suites = tuple(
-        suite.model_copy(update={"path": str(folder / Path(suite.path).expanduser())})
-        if suite.path
-        else suite
-        for suite in bench.suites
-    )
-    bench = bench.model_copy(
-        update={"suites": suites, "source": source, "folder": folder, "packaged": packaged}
-    )
+    place = {"source": source, "folder": folder, "packaged": packaged}
+    bench = _from_here(bench, folder).model_copy(update=place)
     check(bench)
     return bench
 
@@ -119,6 +112,24 @@ def overridden(
         errors = [{**one, "loc": ("run", *one["loc"])} for one in error.errors()]
         raise config_errors.explained(errors, {"run": changed}, "command line") from None
     return bench.model_copy(update={"run": run, "endpoints": endpoints})
+
+
+def _from_here(bench: Bench, folder: Path) -> Bench:
+    """Return the bench with its relative paths starting from a folder."""
+
+    def whole(path: str | None) -> str | None:
+        return None if path is None else str(folder / Path(path).expanduser())
+
+    suites = tuple(one.model_copy(update={"path": whole(one.path)}) for one in bench.suites)
+    endpoints = tuple(
+        one.model_copy(update={"ca_file": whole(one.ca_file)}) for one in bench.endpoints
+    )
+    changed: dict[str, object] = {"suites": suites, "endpoints": endpoints}
+    model = Path(bench.transcribe.model).expanduser()
+    if bench.transcribe.model.startswith((".", "~")) or (folder / model).is_dir():
+        table = bench.transcribe.model_copy(update={"model": str(folder / model)})
+        changed["transcribe"] = table
+    return bench.model_copy(update=changed)
 
 
 def _stem(source: str) -> str:

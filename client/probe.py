@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from voxmeter.client.clock import Clock, SystemClock
-from voxmeter.endpoints.codec import Codec, Step
+from voxmeter.endpoints.codec import Address, Codec, Step
 from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, EndpointError
 from voxmeter.endpoints.events import Closed, Fault, Ready
 
 if TYPE_CHECKING:
-    from voxmeter.client.target import Target
     from voxmeter.client.transport import Transport
 
 
@@ -32,28 +31,35 @@ class Knock:
     note: str
 
 
-async def knock(target: Target, clock: Clock | None = None) -> Knock:
+async def knock(
+    codec: Codec,
+    transport: Transport,
+    address: Address,
+    timeout_s: float,
+    clock: Clock | None = None,
+) -> Knock:
     """Open one session and close it.
 
     Args:
-        target: Whom to ask.
+        codec: Fresh codec of the endpoint's protocol.
+        transport: Unconnected transport that can carry its messages.
+        address: Where to connect.
+        timeout_s: For the connection and the protocol's handshake together.
         clock: Other than the machine's own, in tests.
 
     Raises:
         EndpointError: If no session could be opened, with the endpoint's own words.
     """
     clock = clock or SystemClock()
-    codec, transport = target.codec(), target.transport()
     began = clock.now()
-    limit = target.patience.connect_timeout_s
     try:
-        async with asyncio.timeout(limit):
-            await transport.connect(target.address(codec, "check"))
+        async with asyncio.timeout(timeout_s):
+            await transport.connect(address)
             ready = await _ready(codec, transport)
             connect_ms = (clock.now() - began) / 1e6
             rtt_ms = await transport.rtt_ms()
     except TimeoutError:
-        raise ConnectError("timeout", f"no session within {limit:g} s") from None
+        raise ConnectError("timeout", f"no session within {timeout_s:g} s") from None
     finally:
         with suppress(EndpointError, TimeoutError):
             async with asyncio.timeout(1):

@@ -438,6 +438,16 @@ def test_the_resolved_configuration_is_plain_json_and_reads_back(tmp_path: Path)
     assert config.parse(resolved, bench.source, bench.folder) == bench
 
 
+def test_relative_paths_start_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "whisper").mkdir()
+    text = E + "ca_file = 'ca.pem'\n" + "[[suite]]\nkind = 'jsonl'\npath = 'a/b.jsonl'\n"
+    bench = _load(tmp_path, text + "[transcribe]\nmodel = 'whisper'")
+    assert bench.suites[0].path == str(tmp_path / "a" / "b.jsonl")
+    assert bench.endpoints[0].ca_file == str(tmp_path / "ca.pem")
+    assert bench.transcribe.model == str(tmp_path / "whisper")
+    assert _load(tmp_path, text).transcribe.model == "tiny.en"
+
+
 def test_conditions_of_a_suite_are_clean_and_all_unless_it_lists_them(tmp_path: Path) -> None:
     bench = _load(
         tmp_path, E + S + "[[suite]]\nkind='demo'\nname='b'\nconditions=['noisy']\n" + CONDITION

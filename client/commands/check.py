@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     from voxmeter.client.bench import Bench, Endpoint
     from voxmeter.client.redaction import Redactor
+    from voxmeter.client.target import Target
     from voxmeter.suites.suite import Suite
 
 ENDPOINT_FAILED = 3
@@ -184,30 +183,36 @@ def _check_model(bench: Bench, findings: Findings) -> None:
 
 
 def _check_endpoint(bench: Bench, endpoint: Endpoint, findings: Findings, *, offline: bool) -> None:
-    import asyncio
+    from contextlib import ExitStack
 
-    from voxmeter.client.access import access, target
-    from voxmeter.client.probe import knock
+    from voxmeter.client import targets
+    from voxmeter.client.access import access
+    from voxmeter.endpoints import catalog
 
     what = f"endpoint {endpoint.name}"
-    reach = access(endpoint, bench.source)
+    access(endpoint, bench.source)
     if endpoint.api_key_env:
         findings.good(what, f"{endpoint.api_key_env} is set")
-    target(endpoint, bench, reach, "").codec()  # refuses settings that the protocol cannot carry
     if offline:
+        codec = catalog.load(catalog.find(endpoint.kind).codec)
+        if callable(codec):
+            codec(targets.settings(endpoint))  # refuses what the protocol cannot carry
         findings.good(what, "its settings can be sent; not asked (--offline)")
         return
-    with _place(endpoint, reach.url) as url:
-        found = asyncio.run(knock(target(endpoint, bench, reach, url)))
+    with ExitStack() as stack:
+        findings.good(what, _greeting(targets.target(bench, endpoint, stack)))
+
+
+def _greeting(target: Target) -> str:
+    """Knock at an endpoint and return what it said."""
+    import asyncio
+
+    from voxmeter.client.probe import knock
+
+    codec = target.codec()
+    address = target.address(codec, "check")
+    limit_s = target.patience.connect_timeout_s
+    found = asyncio.run(knock(codec, target.transport(), address, limit_s))
     rtt = "" if found.rtt_ms is None else f", round trip {found.rtt_ms:.1f} ms"
     note = f" ({found.note})" if found.note else ""
-    findings.good(what, f"session after {found.connect_ms:.0f} ms{rtt}{note}")
-
-
-def _place(endpoint: Endpoint, url: str | None) -> AbstractContextManager[str]:
-    """Return where the endpoint is; a built-in server runs while the block lasts."""
-    from voxmeter.client.builtin import serving
-
-    if endpoint.builtin is None:
-        return nullcontext(url or "")
-    return serving(endpoint.builtin, kind=endpoint.kind)
+    return f"session after {found.connect_ms:.0f} ms{rtt}{note}"
