@@ -173,7 +173,8 @@ class Client:
     def receive(self, message: Message) -> Step:
         """Return what one server event stands for; events of unknown types stand for nothing."""
         if isinstance(message, Ended):
-            fault = close_fault(message)
+            # Once a reply came, a close is a lost connection, whatever its code.
+            fault = None if self._replies.any_came else close_fault(message)
             closed = Closed(message.code, message.reason)
             return Step([closed] if fault is None else [fault, closed])
         told = parse_object(PROTOCOL, message)

@@ -37,7 +37,13 @@ class Item:
 
 
 class Replies:
-    """What a client knows of the replies of one session."""
+    """What a client knows of the replies of one session.
+
+    Attributes:
+        active: The reply under way, by its id; empty where the server has no ids.
+        item: What of the newest reply was sent as audio; None before any was.
+        any_came: Whether anything of any reply came in this session.
+    """
 
     def __init__(self, output: Format, *, interrupts: bool) -> None:
         self._output = output
@@ -47,6 +53,7 @@ class Replies:
         self._texts: set[tuple[str, str, int]] = set()
         self.active: str | None = None
         self.item: Item | None = None
+        self.any_came = False
         self._readers: dict[str, Callable[[Fields], Sequence[Event]]] = {
             "response.created": self._created,
             "response.output_audio.delta": self._audio,
@@ -95,6 +102,7 @@ class Replies:
         reply = self._of(told)
         if reply is None or not data:
             return []
+        self.any_came = True
         if self.item is None or (self.item.id, self.item.content_index) != (item_id, index):
             self.item = Item(item_id, index)
         self.item.sent_ms += len(data) / Format(self._output.encoding, rate).bytes_per_ms
@@ -107,6 +115,7 @@ class Replies:
         if reply is None or not text:
             return []
         self._texts.add(content)
+        self.any_came = True
         return [ReplyText(text, reply)]
 
     def _whole(self, told: Fields, name: str) -> Sequence[Event]:
@@ -117,6 +126,7 @@ class Replies:
         if reply is None or not text or content in self._texts:
             return []
         self._texts.add(content)
+        self.any_came = True
         return [ReplyText(text, reply)]
 
     def _done(self, told: Fields) -> Sequence[Event]:
