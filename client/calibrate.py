@@ -20,6 +20,7 @@ from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
+from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
@@ -140,7 +141,10 @@ def calibrate(
         rows: list[dict[str, Any]] = []
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             for number in sessions:
-                rows += runner.run(bench.measure(number, budget))
+                try:
+                    rows += runner.run(bench.measure(number, budget))
+                except BaseExceptionGroup as group:
+                    raise first_of(group) from None
     trials_file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     truth = [json.loads(line) for line in truth_file.read_text(encoding="utf-8").splitlines()]
     return compare(rows, {line["tag"]: line for line in truth}, time.monotonic() - began)

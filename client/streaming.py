@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from voxmeter.client.clock import utc_now
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
+from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.target import Target, attempt, new_tag
@@ -72,7 +73,10 @@ class Streaming:
             UserError: If a server of ours does not start, or the disk is full.
         """
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(self._run())
+            try:
+                runner.run(self._run())
+            except BaseExceptionGroup as group:
+                raise first_of(group) from None
 
     async def _run(self) -> None:
         newest = self.folder.newest()
