@@ -58,7 +58,8 @@ def _place(cell: Json) -> str:
 
 def _of_cell(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning]:
     yield from _of_status(cell)
-    yield from _of_answers(cell, columns, inside)
+    if "control" not in cell:  # a metronome answers nothing
+        yield from _of_answers(cell, columns, inside)
     yield from _of_latency(cell)
     yield from _of_rates(cell, columns, inside)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, cast
 
 from voxmeter.scoring.text import (
     TEXT_VERSION,
@@ -20,6 +21,9 @@ from voxmeter.scoring.text import (
     word_error_rate,
 )
 from voxmeter.scoring.types import Outcome, Scored, Unscored
+
+if TYPE_CHECKING:
+    from voxmeter.scoring.answers import Kind, Value
 
 METRICS_VERSION = "metrics-1"
 OPEN = "open: no judge yet"
@@ -128,7 +132,7 @@ def reply_metrics(asked: Question, reply: Reply) -> dict[str, Outcome]:
             outcomes["text_accuracy"] = answer_outcome(asked, reply.text, "text")
             if reply.spoken:
                 outcomes["speech_text_disagreement"] = _disagreement(
-                    outcomes["accuracy"], outcomes["text_accuracy"]
+                    asked.kind, outcomes["accuracy"], outcomes["text_accuracy"]
                 )
     else:
         outcomes["accuracy"] = Unscored(OPEN, {"counted": False})
@@ -157,15 +161,20 @@ def answer_outcome(asked: Question, text: str, channel: str) -> Outcome:
     Returns:
         Scored(1) or Scored(0) when there is an answer, else Unscored with the extractor's reason.
     """
-    from voxmeter.scoring.answers import EXTRACTOR_VERSION, extract_answer
-    from voxmeter.scoring.answers.compare import is_right
+    from voxmeter.scoring.answers import EXTRACTOR_VERSION, extract_answer, is_right
 
     if not asked.references:
         return Unscored("item has no reference", {"counted": False})
-    options = list(asked.options) or None
-    found = extract_answer(text, asked.kind, options=options, language=asked.language)
+    kind = cast("Kind", asked.kind)
+    try:
+        found = extract_answer(
+            text, kind, options=list(asked.options) or None, language=asked.language
+        )
+        right = is_right(found, kind, asked.references)
+    except ValueError as error:  # the item's own data, so not the endpoint's fault
+        return Unscored(f"item cannot be scored: {error}", {"counted": False})
     detail: dict[str, object] = {
-        "answer": None if found.value is None else str(found.value),
+        "answer": None if found.value is None else _written(found.value),
         "rule": found.rule,
         "span": list(found.span) if found.span is not None else None,
         "extractor": EXTRACTOR_VERSION,
@@ -173,7 +182,12 @@ def answer_outcome(asked: Question, text: str, channel: str) -> Outcome:
     }
     if found.value is None:
         return Unscored(f"no answer: {found.reason}", detail)
-    return Scored(float(is_right(found.value, asked.kind, asked.references)), detail)
+    return Scored(float(right), detail)
+
+
+def _written(value: Value) -> str:
+    """An answer as text; numbers without needless digits, so that 50 and 50.0 are the same."""
+    return value if isinstance(value, str) else f"{value.normalize():f}"
 
 
 def strict_outcome(asked: Question, text: str) -> Outcome:
@@ -188,11 +202,16 @@ def strict_outcome(asked: Question, text: str) -> Outcome:
     return Scored(float(right))
 
 
-def _disagreement(spoken: Outcome, written: Outcome) -> Outcome:
+def _disagreement(kind: str, spoken: Outcome, written: Outcome) -> Outcome:
+    from voxmeter.scoring.answers import same_name
+
     said, wrote = spoken.detail.get("answer"), written.detail.get("answer")
     if said is None and wrote is None:
         return Unscored("no answer in either channel", {"counted": False})
-    return Scored(float(said != wrote), {"spoken": said, "written": wrote})
+    same = said == wrote
+    if kind == "name" and said is not None and wrote is not None:
+        same = same_name(str(said), str(wrote))
+    return Scored(float(not same), {"spoken": said, "written": wrote})
 
 
 def _speech_metrics(asked: Question, reply: Reply, heard: str) -> dict[str, Outcome]:
@@ -219,7 +238,7 @@ def version_of(metric: str) -> str:
     if metric in {"accuracy", "text_accuracy", "speech_text_disagreement"}:
         from voxmeter.scoring.answers import EXTRACTOR_VERSION
 
-        return EXTRACTOR_VERSION
+        return f"extractor-{EXTRACTOR_VERSION}"
     if metric in {"speech_text_wer", "accuracy_strict", "reply_words", "reply_characters"}:
         return TEXT_VERSION
     return METRICS_VERSION
