@@ -1,0 +1,254 @@
+"""Read which option a spoken reply chooses.
+
+Every place that names an option is found first (by letter, sound, place or text), then what is
+said about it (meant, ruled out, only weighed, listed, withdrawn); the rules below then decide, the
+most explicit first. Where what is left names two options, there is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from voxmeter.scoring.answers import content, roles
+from voxmeter.scoring.answers.languages import language as load
+from voxmeter.scoring.answers.letters import find_letters, find_sounds
+from voxmeter.scoring.answers.mentions import Mention, Text, without_overlap
+from voxmeter.scoring.answers.numbers import scan
+from voxmeter.scoring.answers.polarity import read_polarity
+from voxmeter.scoring.answers.positions import find_positions
+from voxmeter.scoring.answers.result import Answer, no_answer
+from voxmeter.scoring.answers.tokens import tokenise
+
+_LETTERS = frozenset({"letter", "sound", "position", "conflict"})
+_TEXTS = frozenset({"content", "partial", "number"})
+
+
+def read_choice(transcript: str, options: Sequence[str], code: str) -> Answer:
+    """Return the label that a reply chooses among `options`.
+
+    Args:
+        transcript: The spoken reply.
+        options: Their texts, in order; labels are A, B, ….
+        code: Language of the reply.
+    """
+    text = Text(tokenise(transcript), load(code))
+    if not text.transcript.tokens:
+        return no_answer("empty", "nothing was said")
+    numbers = scan(text.transcript.tokens, text.language)
+    known = content.read_options(options, text.language)
+    said = content.words(text.transcript, numbers)
+    whole = content.find_whole(text, known, said)
+    poles = _poles(known)
+    if poles:
+        whole = [mention for mention in whole if mention.label not in poles.values()]
+    whole = without_overlap([*whole, *content.find_group_options(text, known)])
+    count = len(options)
+    letters = find_letters(text, count, whole)
+    sounds = find_sounds(text, count, whole)
+    numeric = any(option.numeric for option in known)
+    places = find_positions(text, count, numbers, numeric=numeric)
+    found = without_overlap([*letters, *sounds, *places, *whole])
+    answer = _decide(text, found, count)
+    if answer.value is None and answer.rule in {"nothing-named", "only-rejected"} and poles:
+        answer = _by_polarity(transcript, poles, code) or answer
+    if answer.value is None and answer.rule == "nothing-named":
+        parts = content.find_parts(text, known, said) or content.find_misheard(known, said)
+        answer = _decide(text, parts, count) if parts else answer
+    return answer
+
+
+def _poles(options: Sequence[content.Option]) -> dict[str, int]:
+    """Return which options begin with yes and no, or true and false, if each has just one."""
+    for pair in (("yes", "no"), ("true", "false")):
+        labels = {
+            pole: [o.label for o in options if o.forms[:1] and o.transcript.tokens[0].bare == pole]
+            for pole in pair
+        }
+        if all(len(found) == 1 for found in labels.values()):
+            return {pole: found[0] for pole, found in labels.items()}
+    return {}
+
+
+def _by_polarity(transcript: str, poles: dict[str, int], code: str) -> Answer | None:
+    """Return the option that a yes, no, true or false stands for."""
+    kind = "yes-no" if "yes" in poles else "true-false"
+    answer = read_polarity(transcript, kind, code)
+    if not isinstance(answer.value, str):
+        return None
+    return Answer(chr(65 + poles[answer.value]), f"polarity:{answer.rule}", answer.span)
+
+
+def _decide(text: Text, found: Sequence[Mention], count: int) -> Answer:
+    """Apply the rules to the places that name an option."""
+    merged = roles.merge_labels_with_texts(text, found)
+    mentions = roles.assign(text, roles.group(text, merged))
+    mentions = _without_lists(mentions, count)
+    mentions = _without_questions(text, mentions)
+    mentions = _without_withdrawn(text, mentions)
+    mentions = _with_contrast(text, mentions)
+    live = [m for m in mentions if m.role in {"plain", "alone", "explicit", "concluded"}]
+    for rule, chosen in (
+        ("conclusion", [m for m in live if m.role == "concluded"][-1:]),
+        ("stated", [m for m in live if m.role in {"explicit", "concluded"}]),
+        ("alone", [m for m in live if m.role == "alone" and m.how in _LETTERS]),
+        ("letter", [m for m in live if m.how in _LETTERS]),
+        ("text", [m for m in live if m.how in _TEXTS]),
+    ):
+        if rule == "conclusion" and not _settles(mentions, chosen):
+            continue
+        if chosen:
+            return _single(text, rule, chosen)
+    return _by_elimination(mentions, count)
+
+
+def _settles(mentions: Sequence[Mention], chosen: Sequence[Mention]) -> bool:
+    """Return whether a conclusion is the last thing said about another option."""
+    if not chosen:
+        return False
+    last = chosen[-1]
+    return not any(
+        m.first > last.first and m.role == "explicit" and m.label != last.label for m in mentions
+    ) and not any(
+        abs(m.first - last.last) <= 4
+        and m.role == "concluded"
+        and m.label != last.label
+        and m.first > last.first - 4
+        for m in mentions
+    )
+
+
+def _single(text: Text, rule: str, chosen: Sequence[Mention]) -> Answer:
+    """Return the one option that all chosen mentions name, or none."""
+    labels = {m.label for m in chosen}
+    last = chosen[-1]
+    if -1 in labels:
+        return no_answer("conflict", "letter and text name different options")
+    if len(labels) > 1:
+        names = ", ".join(chr(65 + label) for label in sorted(labels))
+        return no_answer("several", f"more than one option is named: {names}")
+    how = f"{rule}:{last.how}" if rule not in {"letter", "text"} else last.how
+    return Answer(chr(65 + last.label), how, text.transcript.span(last.first, last.last))
+
+
+def _by_elimination(mentions: Sequence[Mention], count: int) -> Answer:
+    """Return the only option that was not ruled out, if all others were."""
+    rejected = {m.label for m in mentions if m.role == "rejected"}
+    weighed = {m.label for m in mentions if m.role == "weighed"}
+    left = set(range(count)) - rejected
+    if len(left) == 1 and rejected:
+        return Answer(chr(65 + left.pop()), "elimination")
+    if rejected:
+        return no_answer("only-rejected", "options are ruled out, none is chosen")
+    if weighed:
+        return no_answer("only-weighed", "options are considered, none is chosen")
+    if mentions:
+        return no_answer("listed", "options are read out, none is chosen")
+    return no_answer("nothing-named", "no option is named")
+
+
+def _without_lists(mentions: Sequence[Mention], count: int) -> list[Mention]:
+    """Return mentions with every run that reads out all options in order marked as listed."""
+    marked = list(mentions)
+    if count < 3 and not (count == 2 and len(mentions) > 2):
+        return marked
+    index = 0
+    while index < len(marked):
+        run = _run(marked, index, count)
+        if run:
+            for place in range(index, index + run):
+                marked[place] = marked[place].as_role("listed")
+        index += run or 1
+    return marked
+
+
+def _run(mentions: Sequence[Mention], index: int, count: int) -> int:
+    """Return how many mentions from `index` on read out all options in order; 0 for none."""
+    expected, place = 0, index
+    while place < len(mentions) and expected <= count:
+        mention = mentions[place]
+        if mention.role == "rejected" or (mention.role in {"explicit", "concluded"} and expected):
+            return 0
+        if mention.label == expected:
+            expected += 1
+        elif not (expected and mention.label == expected - 1):
+            break
+        elif expected == count:
+            break
+        place += 1
+    return place - index if expected == count else 0
+
+
+def _without_questions(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
+    """Return mentions with those in questions marked as weighed, if anything else is said."""
+    questions = text.transcript.questions
+    tokens = text.transcript.tokens
+    marked: list[Mention] = []
+    for mention in mentions:
+        sentence = tokens[mention.first].sentence
+        others = [
+            m for m in mentions if tokens[m.first].sentence not in questions and m.role != "listed"
+        ]
+        length = sum(token.sentence == sentence for token in tokens)
+        asked = sentence in questions and mention.role in {"plain", "alone", "explicit"}
+        if asked and (others or length - (mention.last - mention.first) > 1):
+            marked.append(mention.as_role("weighed"))
+        else:
+            marked.append(mention)
+    return marked
+
+
+def _without_withdrawn(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
+    """Return mentions with those before a correction marked as withdrawn."""
+    marked = list(mentions)
+    for place in range(1, len(marked)):
+        one, other = marked[place - 1], marked[place]
+        if other.role in {"rejected", "listed"} or not _corrected(text, one.last, other.first):
+            continue
+        for earlier in range(place):
+            if marked[earlier].role not in {"rejected", "listed"}:
+                marked[earlier] = marked[earlier].as_role("withdrawn")
+        if other.role in {"plain", "alone", "weighed"}:
+            marked[place] = other.as_role("explicit")
+    return marked
+
+
+def _corrected(text: Text, start: int, end: int) -> bool:
+    """Return whether a correction stands between tokens `start` and `end`."""
+    for index in range(start, end):
+        length = text.at("correction", index)
+        if length and index + length <= end and (length > 1 or text.bounded(index)):
+            return True
+        alone = text.transcript.tokens[index].bare in {
+            "no",
+            "nope",
+            "nah",
+            "nein",
+            "non",
+            "nee",
+            "não",
+            "nao",
+            "нет",
+            "wait",
+            "actually",
+        }
+        if alone and text.bounded(index) and text.bounded(index + 1):
+            return True
+    return False
+
+
+def _with_contrast(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
+    """Return mentions with those before "but it's …" marked as weighed."""
+    marked = list(mentions)
+    tokens = text.transcript.tokens
+    for place in range(1, len(marked)):
+        other = marked[place]
+        if other.role not in {"explicit", "concluded"}:
+            continue
+        start = marked[place - 1].last
+        if not any(text.at("contrast", index) for index in range(start, other.first)):
+            continue
+        for earlier in range(place):
+            same = tokens[marked[earlier].first].sentence == tokens[other.first].sentence
+            if same and marked[earlier].role in {"plain", "alone"}:
+                marked[earlier] = marked[earlier].as_role("weighed")
+    return marked

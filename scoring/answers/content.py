@@ -1,0 +1,226 @@
+"""Find options by their text: whole, in other spelling, in part, or by what they stand for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from voxmeter.scoring.answers.languages import Language
+from voxmeter.scoring.answers.mentions import Mention, Text, without_overlap
+from voxmeter.scoring.answers.numbers import Number, scan
+from voxmeter.scoring.answers.tokens import Token, Transcript, tokenise
+
+_SPELLINGS = {
+    "grey": "gray", "colour": "color", "sulphur": "sulfur", "aluminium": "aluminum", "metre": "meter",
+    "litre": "liter", "centre": "center", "theatre": "theater", "km": "kilometer", "kg": "kilogram",
+    "cm": "centimeter", "mm": "millimeter", "kilometre": "kilometer", "centimetre": "centimeter",
+    "millimetre": "millimeter", "favourite": "favorite", "behaviour": "behavior", "neighbour": "neighbor",
+    "mum": "mom", "hr": "hour", "min": "minute", "sec": "second", "ml": "milliliter",
+    "tyre": "tire", "aeroplane": "airplane", "fibre": "fiber", "labour": "labor", "catalogue": "catalog",
+    "men": "man", "women": "woman", "children": "child", "feet": "foot", "mice": "mouse",
+    "teeth": "tooth", "geese": "goose", "leaves": "leaf", "wolves": "wolf", "knives": "knife",
+}  # fmt: skip
+_STOP = frozenset(
+    "a an the of is it its to in and or be are that this for on with by as at from was were their "
+    "has have had do does did can will would not no they he she you we i his her there than then "
+    "more very into when if so but about which who what de la le el der die das und et y e o a".split()
+)
+_MARKS = frozenset("%$€£¥°")
+_PRONOUN_ONE = frozenset(
+    "that this the which no any each last right correct best only first second third fourth other "
+    "another every some wrong middle final next previous".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word or number in the form that is compared, and the tokens it stands for."""
+
+    form: str
+    first: int
+    last: int
+
+
+def words(transcript: Transcript, numbers: Sequence[Number]) -> list[Word]:
+    """Return the words of a transcript as they are compared; numbers by what they are worth."""
+    starts = {n.first: n for n in numbers if n.form != "ordinal" or n.last - n.first > 1}
+    tokens = transcript.tokens
+    found: list[Word] = []
+    index = 0
+    while index < len(tokens):
+        number = starts.get(index)
+        if number is not None and not _pronoun(tokens, number):
+            form = f"{number.value.normalize():f}"
+            found.append(
+                Word(f"#{form}" if number.form != "ordinal" else f"@{form}", index, number.last)
+            )
+            index = number.last
+            continue
+        if tokens[index].text not in _MARKS:
+            found.append(Word(plain(tokens[index].bare), index, index + 1))
+        index += 1
+    return found
+
+
+def _pronoun(tokens: Sequence[Token], number: Number) -> bool:
+    """Return whether "one" stands for a thing rather than for the number."""
+    if number.form != "one" or number.first == 0:
+        return False
+    return tokens[number.first - 1].bare in _PRONOUN_ONE
+
+
+def plain(word: str) -> str:
+    """Return a word without plural and in one spelling."""
+    word = word.removesuffix("'s").replace("'", "")
+    word = _SPELLINGS.get(word, word)
+    if len(word) > 4 and word.endswith("ies"):
+        word = word[:-3] + "y"
+    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+        if word.endswith(("xe", "che", "she", "sse", "zze")):
+            word = word[:-1]
+    word = _SPELLINGS.get(word, word)
+    for british, american in (
+        ("isation", "ization"),
+        ("ised", "ized"),
+        ("ising", "izing"),
+        ("ise", "ize"),
+        ("yse", "yze"),
+    ):
+        if len(word) > 6 and word.endswith(british):
+            return word.removesuffix(british) + american
+    return word
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option, in the words that are compared."""
+
+    label: int
+    forms: tuple[str, ...]
+    transcript: Transcript
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the option is a number, whatever its unit."""
+        return any(form.startswith("#") for form in self.forms)
+
+
+def read_options(options: Sequence[str], language: Language) -> list[Option]:
+    """Return the options in compared words, without a leading article or their own label."""
+    read: list[Option] = []
+    for label, text in enumerate(options):
+        transcript = tokenise(text)
+        found = words(transcript, scan(transcript.tokens, language))
+        forms = [word.form for word in found]
+        first = transcript.tokens[0] if transcript.tokens else None
+        own = first is not None and first.bare == chr(97 + label) and len(forms) > 1
+        if own and transcript.gap(1)[:1] in {".", ")", ":"}:
+            forms = forms[1:]
+        while len(forms) > 1 and forms[0] in language.articles:
+            forms = forms[1:]
+        read.append(Option(label, tuple(forms), transcript))
+    return read
+
+
+def find_whole(text: Text, options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:
+    """Return where an option's whole text stands, also in one word or in two."""
+    joined: dict[str, list[int]] = {}
+    for option in options:
+        if option.forms:
+            joined.setdefault("".join(option.forms), []).append(option.label)
+    longest = max((len(option.forms) for option in options), default=0) + 1
+    limit = max((len(form) for form in joined), default=0)
+    found: list[Mention] = []
+    for start in range(len(said)):
+        form = ""
+        for end in range(start, min(len(said), start + longest)):
+            form += said[end].form
+            if len(form) > limit:
+                break
+            labels = joined.get(form, ())
+            if len(labels) == 1 and not _broken(text, said[start].first, said[end].last):
+                found.append(Mention(said[start].first, said[end].last, labels[0], "content"))
+    return without_overlap(found)
+
+
+def _broken(text: Text, first: int, last: int) -> bool:
+    """Return whether a sentence ends within tokens `first` to `last`."""
+    tokens = text.transcript.tokens
+    return tokens[first].sentence != tokens[last - 1].sentence
+
+
+def find_group_options(text: Text, options: Sequence[Option]) -> list[Mention]:
+    """Return where "all of them", "neither", "can't tell" name the option that means it."""
+    found: list[Mention] = []
+    for name in ("all", "none", "both", "neither", "unknown"):
+        meant = [o.label for o in options if o.transcript.tokens and _means(text, name, o)]
+        if len(meant) != 1:
+            continue
+        index = 0
+        while index < len(text.transcript.tokens):
+            length = text.at(name, index)
+            alone = text.back(index) == index and text.opens(index) and text.closes(index + length)
+            if length > 1 or (length == 1 and (alone or text.before("cue", index))):
+                found.append(Mention(index, index + length, meant[0], "content"))
+            index += length or 1
+    return found
+
+
+def _means(text: Text, name: str, option: Option) -> bool:
+    """Return whether an option's own text is a phrase of the set, or begins or ends with one."""
+    tokens = option.transcript.tokens
+    phrases = text.language.phrases[name]
+    return any(phrases.at(tokens, index) >= min(2, len(tokens)) for index in range(len(tokens)))
+
+
+def find_parts(text: Text, options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:
+    """Return where words that only one option has stand, if they are a third of its own."""
+    counts = Counter(form for option in options for form in set(option.forms))
+    owner = {
+        form: option.label
+        for option in options
+        for form in option.forms
+        if counts[form] == 1 and form not in _STOP and len(form) > 1
+    }
+    own = Counter(owner.values())
+    spoken = {word.form for word in said}
+    heard = Counter(label for form, label in owner.items() if form in spoken)
+    return [
+        Mention(word.first, word.last, owner[word.form], "partial")
+        for word in said
+        if word.form in owner and heard[owner[word.form]] * 3 >= own[owner[word.form]]
+    ]
+
+
+def find_misheard(options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:
+    """Return where a word is one or two letters away from an option of one word."""
+    targets = [(o.forms[0], o.label) for o in options if len(o.forms) == 1 and len(o.forms[0]) >= 5]
+    found: list[Mention] = []
+    for word in said[:80]:
+        if len(word.form) < 5 or word.form.startswith("#"):
+            continue
+        near = [
+            label
+            for form, label in targets
+            if form[0] == word.form[0] and _distance(form, word.form) <= (1 if len(form) < 9 else 2)
+        ]
+        if len(near) == 1:
+            found.append(Mention(word.first, word.last, near[0], "partial"))
+    return found
+
+
+def _distance(one: str, other: str) -> int:
+    """Return how many letters must be put in, taken out or changed."""
+    if abs(len(one) - len(other)) > 2:
+        return 3
+    row = list(range(len(other) + 1))
+    for number, letter in enumerate(one, start=1):
+        previous, row[0] = row[0], number
+        for place, candidate in enumerate(other, start=1):
+            previous, row[place] = (
+                row[place],
+                min(row[place] + 1, row[place - 1] + 1, previous + (letter != candidate)),
+            )
+    return row[-1]

@@ -1,0 +1,178 @@
+"""Read the name, or other short answer in words, that a spoken reply gives."""
+
+from __future__ import annotations
+
+from voxmeter.scoring.answers.languages import language as load
+from voxmeter.scoring.answers.mentions import Text
+from voxmeter.scoring.answers.result import Answer, no_answer
+from voxmeter.scoring.answers.tokens import Transcript, tokenise
+
+_BREAKS = ',;:()[]"—\n'
+_BE = frozenset(
+    "is was are were ist war sind waren est était sont es fue son e è era é foi heißt 是 이".split()
+)
+_ARTICLES = frozenset(
+    "the a an der die das ein eine le la les un une el los las una il lo o os as het de een".split()
+)
+_LONGEST = 8
+
+
+def read_name(transcript: str, code: str) -> Answer:
+    """Return the name that a reply gives, as the reply wrote it."""
+    text = Text(tokenise(transcript), load(code))
+    tokens = text.transcript.tokens
+    if not tokens:
+        return no_answer("empty", "nothing was said")
+    if text.at("phantom", 0) and text.closes(text.at("phantom", 0)):
+        return no_answer("phantom", "words that recognisers write over silence")
+    candidates = [c for start, end in _clauses(text) if (c := _read_clause(text, start, end))]
+    if not candidates:
+        refused = any(text.at("refusal", index) for index in range(len(tokens)))
+        reason = "the reply declines" if refused else "no name is said"
+        return no_answer("refusal" if refused else "no-name", reason)
+    first, last, rule = _chosen(text, candidates)
+    return Answer(
+        _written(transcript, text.transcript, first, last), rule, text.transcript.span(first, last)
+    )
+
+
+def _clauses(text: Text) -> list[tuple[int, int]]:
+    """Return the transcript cut at sentence ends, commas and contrasts, as token ranges."""
+    tokens = text.transcript.tokens
+    starts = [0]
+    for index in range(1, len(tokens)):
+        gap = text.transcript.gap(index)
+        cut = text.opens(index) and not _initial(text, index)
+        if (
+            cut
+            or any(c in _BREAKS for c in gap)
+            or (text.at("contrast", index) and index > starts[-1])
+        ):
+            starts.append(index)
+    return list(zip(starts, [*starts[1:], len(tokens)], strict=True))
+
+
+def _initial(text: Text, index: int) -> bool:
+    """Return whether a full stop before a token only ends an initial or a title."""
+    before = text.transcript.tokens[index - 1]
+    short = (len(before.text) == 1 and before.raw.isupper() and index > 1) or before.bare in {
+        "mr",
+        "mrs",
+        "dr",
+        "st",
+        "ms",
+        "prof",
+        "jr",
+    }
+    return short and text.transcript.gap(index).strip() == "."
+
+
+def _read_clause(text: Text, start: int, end: int) -> tuple[int, int, str] | None:
+    """Return the name in tokens `start` to `end`, and the rule that found it."""
+    tokens = text.transcript.tokens
+    if tokens[start].sentence in text.transcript.questions and end - start > 3:
+        return None
+    for index in range(start, end):
+        if text.at("refusal", index) or (index == start and text.at("phantom", index) >= 2):
+            return None
+    first, framed = start, False
+    for _ in range(8):
+        if first >= end or (skipped := _frame(text, first, end)) == 0:
+            break
+        framed = framed or any(t.bare in _BE for t in tokens[first : first + skipped])
+        first += skipped
+    if first >= end or text.at("not", first) or text.at("denial", first):
+        return None
+    predicate = _after_copula(text, first, end)
+    if predicate is not None:
+        return predicate
+    last = _end_of_name(text, first, end)
+    for index in range(first, last):
+        if index > first and (length := _by(text, index)) and index + length < end:
+            return index + length, _end_of_name(text, index + length, end), "made-by"
+    if first >= last or last - first > _LONGEST:
+        return None
+    rule = "frame" if framed else ("whole" if first == start and last == end else "subject")
+    return first, last, rule
+
+
+def _frame(text: Text, index: int, end: int) -> int:
+    """Return how many tokens of a frame ("I think it was") start at a token."""
+    for name in ("correction", "contrast", "name_cue", "final", "about"):
+        length = text.at(name, index)
+        if name == "about":
+            continue
+        if length and index + length <= end:
+            return length
+    return 0
+
+
+def _by(text: Text, index: int) -> int:
+    """Return the length of "by", "painted by", … at a token."""
+    length = text.at("name_cue", index)
+    tokens = text.transcript.tokens
+    by = {"by", "von", "par", "por", "da", "door"}
+    return length if length and tokens[index + length - 1].bare in by else 0
+
+
+def _after_copula(text: Text, first: int, end: int) -> tuple[int, int, str] | None:
+    """Return the name in "The capital of France is Paris" or "Paris is the capital"."""
+    tokens = text.transcript.tokens
+    place = next((i for i in range(first + 1, end - 1) if tokens[i].bare in _BE), None)
+    if place is None:
+        return None
+    by = next((i for i in range(place + 1, end - 1) if _by(text, i)), None)
+    if by is not None:
+        start = by + _by(text, by)
+        return start, _end_of_name(text, start, end), "made-by"
+    after = place + 1
+    while after < end and (skipped := _frame(text, after, end)):
+        after += skipped
+    if text.at("not", place + 1) or after >= end:
+        return None
+    described = tokens[after].bare in _ARTICLES
+    if _named(text, first, place) and (described or not _named(text, after, end)):
+        return first, _end_of_name(text, first, place), "subject"
+    return after, _end_of_name(text, after, end), "predicate"
+
+
+def _named(text: Text, first: int, last: int) -> bool:
+    """Return whether the words, but for small ones, are all written as names."""
+    words = [
+        t for t in text.transcript.tokens[first:last] if t.bare not in _ARTICLES | {"of", "and"}
+    ]
+    lead = text.transcript.tokens[first].bare in _ARTICLES
+    proper = [t for t in words if t.raw[:1].isupper() or not t.raw.isascii()]
+    return bool(words) and len(proper) == len(words) and not (lead and len(words) == 0)
+
+
+def _end_of_name(text: Text, first: int, end: int) -> int:
+    """Return where a name that starts at `first` ends."""
+    tokens = text.transcript.tokens
+    index = first
+    while index < end:
+        if index > first and text.at("name_after", index) and not tokens[index].raw[:1].isupper():
+            break
+        if index > first and (text.at("not", index) or text.at("aside", index)):
+            break
+        index += 1
+    return index
+
+
+def _chosen(text: Text, candidates: list[tuple[int, int, str]]) -> tuple[int, int, str]:
+    """Return the name meant: after a correction the last, else framed before bare, else first."""
+    for place in range(len(candidates) - 1, 0, -1):
+        between = range(candidates[place - 1][1], candidates[place][0])
+        if any(text.at("correction", i) or text.transcript.tokens[i].bare == "no" for i in between):
+            return candidates[place]
+    for rule in ("predicate", "made-by", "frame"):
+        found = [c for c in candidates if c[2] == rule]
+        if found:
+            return found[0]
+    return candidates[0]
+
+
+def _written(transcript: str, read: Transcript, first: int, last: int) -> str:
+    """Return a name as the reply wrote it."""
+    start, end = read.span(first, last)
+    return " ".join(transcript[start:end].split())

@@ -1,0 +1,245 @@
+"""Read which number a spoken reply answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from voxmeter.scoring.answers.languages import language as load
+from voxmeter.scoring.answers.mentions import Text
+from voxmeter.scoring.answers.numbers import Number, scan
+from voxmeter.scoring.answers.result import Answer, no_answer
+from voxmeter.scoring.answers.tokens import tokenise
+
+_MONTHS = frozenset(
+    "january february march april may june july august september october november december "
+    "januar februar marz mai juni juli oktober dezember janvier fevrier mars avril juin juillet "
+    "aout septembre octobre novembre decembre enero febrero marzo abril mayo junio julio agosto "
+    "septiembre octubre noviembre diciembre".split()
+)
+_OPERATORS = frozenset(
+    "plus minus times divided multiplied over out squared cubed × + = mal durch fois por per "
+    "moins menos menu more less modulo percent % of x".split()
+)
+_RANGE = frozenset("to or and through bis oder und a à ou o y e tot of en или и до".split())
+_HUNDREDTHS = frozenset("cents cent cts pence centimes centavos centimos".split())
+_MONEY = frozenset("dollar dollars euro euros pound pounds pesos buck bucks".split())
+
+
+def read_number(transcript: str, code: str) -> Answer:
+    """Return the number that a reply answers with; several without a result are no answer."""
+    text = Text(tokenise(transcript), load(code))
+    if not text.transcript.tokens:
+        return no_answer("empty", "nothing was said")
+    numbers = _with_money(text, scan(text.transcript.tokens, text.language))
+    numbers = [n for n in numbers if not _is_label(text, n, numbers)]
+    cardinals = [n for n in numbers if n.form not in {"ordinal"} and not _is_pronoun(text, n)]
+    numbers = _without_dates(text, cardinals) or [n for n in numbers if n.form == "ordinal"]
+    numbers = _without_denied(text, _without_withdrawn(text, numbers))
+    if not numbers:
+        return no_answer("no-number", "no number is said")
+    asked = text.transcript.questions
+    stated = [n for n in numbers if text.transcript.tokens[n.first].sentence not in asked]
+    numbers = stated or numbers
+    if any(n.form == "list" for n in numbers):
+        return no_answer("digits", "digits in a row may be one number or several")
+    for rule, chosen in (
+        ("answer", _cued(text, numbers)),
+        ("result", _results(text, numbers)),
+        ("only", numbers),
+    ):
+        if chosen and len({n.value for n in chosen}) == 1:
+            if rule == "only" and _repeats(chosen):
+                break
+            last = chosen[-1]
+            if _in_range(text, last, numbers):
+                return no_answer("range", "a range is given")
+            if rule != "answer" and _in_sum(text, last):
+                return no_answer("sum", "a calculation without its result")
+            return Answer(last.value, rule, text.transcript.span(last.first, last.last))
+    values = ", ".join(str(value) for value in sorted({n.value for n in numbers})[:5])
+    return no_answer("several", f"more than one number is said: {values}")
+
+
+def _repeats(chosen: Sequence[Number]) -> bool:
+    """Return whether one number is said over and over without a word between."""
+    pairs = zip(chosen, chosen[1:], strict=False)
+    return len(chosen) > 4 and all(a.last == b.first for a, b in pairs)
+
+
+def _with_money(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return numbers with "three dollars and fifty cents" read as one."""
+    tokens = text.transcript.tokens
+    joined: list[Number] = []
+    for number in numbers:
+        last = joined[-1] if joined else None
+        unit = tokens[number.last].bare if number.last < len(tokens) else ""
+        between = {t.bare for t in tokens[last.last : number.first]} if last else set()
+        if (
+            last
+            and unit in _HUNDREDTHS
+            and between & _MONEY
+            and len(between) <= 2
+            and number.value < 100
+        ):
+            joined[-1] = replace(last, last=number.last + 1, value=last.value + number.value / 100)
+        else:
+            joined.append(number)
+    return joined
+
+
+def _is_label(text: Text, number: Number, numbers: Sequence[Number]) -> bool:
+    """Return whether a number only counts steps, options or pages."""
+    labelled = text.before("number_label", number.first) > 0
+    gap = text.transcript.gap(number.last)
+    others = any(n.value != number.value for n in numbers)
+    heads_list = (
+        text.opens(number.first) and number.form == "digits" and gap[:1] in {")"} and others
+    )
+    return (labelled and others) or heads_list
+
+
+def _is_pronoun(text: Text, number: Number) -> bool:
+    """Return whether "one" stands for a thing or is an article."""
+    if number.form != "one":
+        return False
+    tokens = text.transcript.tokens
+    before = tokens[number.first - 1].bare if number.first else ""
+    after = tokens[number.last].bare if number.last < len(tokens) else ""
+    pronoun = before in {
+        "that", "this", "the", "which", "no", "any", "each", "another", "every", "right", "correct",
+        "only", "last", "first", "other", "wrong", "some", "good", "hard", "tough",
+    } or after in {"of", "moment", "second", "thing", "more", "another", "can", "could", "would", "might", "should"}  # fmt: skip
+    word = tokens[number.first].bare
+    article = word in text.language.articles and not text.closes(number.last)
+    return pronoun or article
+
+
+def _without_dates(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return numbers with the day of a date that also names a year left out."""
+    tokens = text.transcript.tokens
+    kept = list(numbers)
+    for index, token in enumerate(tokens):
+        if token.bare not in _MONTHS:
+            continue
+        near = [n for n in kept if index - 2 <= n.first <= index + 4]
+        years = [n for n in near if 1000 <= n.value <= 2100]
+        if years:
+            kept = [n for n in kept if n not in near or n in years]
+    return kept
+
+
+def _without_withdrawn(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return numbers from the last correction on."""
+    for place in range(len(numbers) - 1, 0, -1):
+        one, other = numbers[place - 1], numbers[place]
+        for index in range(one.last, other.first):
+            length = text.at("correction", index)
+            bare = text.transcript.tokens[index].bare in {
+                "no",
+                "nein",
+                "non",
+                "nee",
+                "nope",
+                "não",
+                "нет",
+            }
+            if (length and (length > 1 or text.bounded(index))) or (
+                bare and text.bounded(index) and text.bounded(index + 1)
+            ):
+                return list(numbers[place:])
+    return list(numbers)
+
+
+def _without_denied(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return numbers without those that are denied ("not sixteen")."""
+    kept = []
+    for number in numbers:
+        start = text.back(number.first)
+        denied = any(
+            text.before(name, index)
+            and not text.opens(index)
+            and "," not in text.transcript.gap(index)
+            for index in {start, number.first}
+            for name in ("not", "not_claim")
+        )
+        than = number.first and text.transcript.tokens[number.first - 1].bare in {"than", "menos"}
+        if not denied or than:
+            kept.append(number)
+    return kept
+
+
+def _cued(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return the numbers announced as the answer; after a conclusion, only the last."""
+    found = []
+    for number in numbers:
+        start = text.back(number.first)
+        tokens = text.transcript.tokens
+        concluded = any(text.before("final", i) for i in {start, number.first}) and _ends(
+            text, number
+        )
+        if concluded:
+            found = [number]
+        elif any(text.before("cue", i) for i in {start, number.first}) and number.first:
+            before = tokens[number.first - 1].bare
+            if before not in {"makes", "say", "to"} or text.before("cue", start) > 1:
+                found.append(number)
+    return found
+
+
+def _ends(text: Text, number: Number) -> bool:
+    return (
+        text.closes(number.last)
+        or text.bounded(number.last)
+        or number.last + 3 > len(text.transcript.tokens)
+    )
+
+
+def _results(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return the number after the last "is" or "equals" of the reply."""
+    found = [
+        number
+        for number in numbers
+        if any(text.before("number_cue", i) for i in {text.back(number.first), number.first})
+        and not _in_sum(text, number, before_only=False)
+    ]
+    equations = [
+        n
+        for n in found
+        if text.transcript.tokens[n.first - 1].bare in {"=", "equals", "equal", "makes"}
+        or n.first
+        and text.before("number_cue", n.first) > 1
+    ]
+    if len({n.value for n in found}) > 1 and equations:
+        return equations[-1:]
+    return found
+
+
+def _in_sum(text: Text, number: Number, *, before_only: bool = False) -> bool:
+    """Return whether a number is a term of a calculation."""
+    tokens = text.transcript.tokens
+    after = tokens[number.last].bare if number.last < len(tokens) else ""
+    before = tokens[number.first - 1].bare if number.first else ""
+    inside = _OPERATORS - {"%", "percent", "of", "minus", "out", "="}
+    follows = (
+        after in inside
+        and not text.closes(number.last)
+        and after not in {"more", "less", "per", "a", "out"}
+    )
+    return (follows and not before_only) or before in (inside - {"more", "less", "per", "a"})
+
+
+def _in_range(text: Text, number: Number, numbers: Sequence[Number]) -> bool:
+    """Return whether a number is an end of a range or one of two alternatives."""
+    tokens = text.transcript.tokens
+    for other in numbers:
+        if other.value == number.value:
+            continue
+        left, right = (other, number) if other.first < number.first else (number, other)
+        between = [t.bare for t in tokens[left.last : right.first]]
+        gap = text.transcript.gap(right.first).strip()
+        if not between and gap in {"-", "--", ""} and left.last == right.first:
+            return True
+        if len(between) == 1 and between[0] in _RANGE and not text.opens(right.first):
+            return True
+    return False

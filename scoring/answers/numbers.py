@@ -1,0 +1,205 @@
+"""Find the numbers that a transcript says, in digits or in words, and what they are worth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Literal
+
+from voxmeter.scoring.answers.characters import read_characters
+from voxmeter.scoring.answers.languages import Language
+from voxmeter.scoring.answers.tokens import Token, ends_sentence
+from voxmeter.scoring.answers.words import read_words
+
+Form = Literal["digits", "words", "ordinal", "one", "year", "list"]
+_SUFFIXES = frozenset({"st", "nd", "rd", "th", "er", "eme", "ieme", "e", "º", "ª", "º"})
+_MULTIPLES = {"k": Decimal(1000), "m": Decimal(10**6), "bn": Decimal(10**9), "b": Decimal(10**9)}
+_GROUPED = re.compile(r"\d{1,3}(?:[,']\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number at tokens `first` to `last`, the latter not included.
+
+    Attributes:
+        first: Its first token.
+        last: One past its last token.
+        value: What it is worth.
+        form: "one" is a word that may also be an article or pronoun; "ordinal" a rank; "list"
+            a run of single digits that may be one number read out or several.
+    """
+
+    first: int
+    last: int
+    value: Decimal
+    form: Form
+
+
+def scan(tokens: Sequence[Token], language: Language) -> list[Number]:
+    """Return the numbers in order; clock times and codes such as "B2" are none."""
+    found: list[Number] = []
+    index = 0
+    while index < len(tokens):
+        number = _read(tokens, index, language)
+        if number is None:
+            index += _clock(tokens, index) or 1
+            continue
+        found.append(_signed(tokens, number, language, found))
+        index = number.last
+    return _joined(tokens, found, language)
+
+
+def _read(tokens: Sequence[Token], index: int, language: Language) -> Number | None:
+    """Return the number that starts at a token, without its sign."""
+    token = tokens[index]
+    if token.text == "\\frac" and index + 2 < len(tokens):
+        return _ratio(tokens, index, index + 1, index + 2, language)
+    if token.text[0].isdigit():
+        return None if _clock(tokens, index) else _read_digits(tokens, index, language)
+    if (characters := read_characters(tokens, index, language.code)) is not None:
+        last, value = characters
+        return Number(index, last, value, "words")
+    if (words := read_words(tokens, index, language)) is not None:
+        last, value, form = words
+        return Number(index, last, value, form)
+    return None
+
+
+def _clock(tokens: Sequence[Token], index: int) -> int:
+    """Return how many tokens a clock time, ratio or d/m/y date takes; 0 for none."""
+    count = 1
+    while index + count < len(tokens) and _digit(tokens[index]) and count < 4:
+        after = tokens[index + count]
+        if not _digit(after) or after.gap not in {":", "/"}:
+            break
+        count += 1
+    colon = count > 1 and tokens[index + 1].gap == ":"
+    return count if colon or count > 2 else 0
+
+
+def _digit(token: Token) -> bool:
+    return token.text[0].isdigit()
+
+
+def _read_digits(tokens: Sequence[Token], index: int, language: Language) -> Number | None:
+    """Return a number that starts with digits."""
+    value = numeral(tokens[index].text, comma=language.comma)
+    last = index + 1
+    if value is None:
+        return None
+    while last < len(tokens) and _continues(tokens, index, last):
+        value = value * 1000 + int(tokens[last].text)
+        last += 1
+    if last < len(tokens) and _digit(tokens[last]) and tokens[last].gap == "/":
+        return _ratio(tokens, index, index, last, language)
+    if last + 1 < len(tokens) and _digit(tokens[last + 1]) and tokens[last + 1].gap == "/":
+        part = _ratio(tokens, last, last, last + 1, language)
+        if part is not None and not ends_sentence(tokens[last].gap) and part.value < 1:
+            return Number(index, part.last, value + part.value, "digits")
+    if last < len(tokens) and tokens[last].gap == "":
+        suffix = tokens[last].bare
+        if suffix in _SUFFIXES:
+            return Number(index, last + 1, value, "ordinal")
+        if suffix in {"k", "bn"}:
+            return Number(index, last + 1, value * _MULTIPLES[suffix], "digits")
+    tail = read_words(tokens, last, language, head=value)
+    if tail is not None:
+        return Number(index, tail[0], tail[1], "digits")
+    characters = read_characters(tokens, last, language.code, head=value)
+    if characters is not None:
+        return Number(index, characters[0], characters[1], "digits")
+    return Number(index, last, value, "digits")
+
+
+def _continues(tokens: Sequence[Token], index: int, last: int) -> bool:
+    """Return whether a token is a further group of thousands written after a space."""
+    group, head = tokens[last], tokens[index].text
+    return (
+        group.gap == " "
+        and re.fullmatch(r"\d{3}", group.text) is not None
+        and re.fullmatch(r"[1-9]\d{0,2}", head) is not None
+        and last - index < 5
+    )
+
+
+def _ratio(
+    tokens: Sequence[Token], first: int, top: int, bottom: int, language: Language
+) -> Number | None:
+    """Return a fraction of two numerals."""
+    upper = numeral(tokens[top].text, comma=language.comma)
+    lower = numeral(tokens[bottom].text, comma=language.comma)
+    if upper is None or not lower:
+        return None
+    return Number(first, bottom + 1, upper / lower, "digits")
+
+
+@lru_cache(maxsize=1024)
+def numeral(text: str, *, comma: bool = False) -> Decimal | None:
+    """Return what digits with points and commas are worth, or None where that is unclear.
+
+    Args:
+        text: Such as "1,234.5".
+        comma: Whether the decimal mark is a comma ("1.234,5").
+    """
+    if len(text) > 40 or not text[:1].isdigit():
+        return None
+    if comma:
+        text = text.translate(str.maketrans(".,", ",."))
+    whole, _, part = text.partition(".")
+    if "." in part or "," in part:
+        return _swapped(text)
+    if "," in whole or "'" in whole:
+        if _GROUPED.fullmatch(whole) is None:
+            return _swapped(text)
+        whole = whole.replace(",", "").replace("'", "")
+    elif comma and "." not in text and "," in text:
+        return None
+    return Decimal(f"{whole}.{part}" if part else whole)
+
+
+def _swapped(text: str) -> Decimal | None:
+    """Return a number written with the other decimal mark, where only that reading is possible."""
+    decimal = re.fullmatch(r"(\d+),(\d{1,2}|\d{4,})", text)
+    if decimal:
+        return Decimal(f"{decimal[1]}.{decimal[2]}")
+    whole = re.fullmatch(r"(\d{1,3})((?:\.\d{3}){2,}|(?:\.\d{3})+(?=,))(?:,(\d+))?", text)
+    if whole:
+        return Decimal(f"{whole[1]}{whole[2].replace('.', '')}.{whole[3] or 0}")
+    return None
+
+
+def _signed(
+    tokens: Sequence[Token], number: Number, language: Language, found: Sequence[Number]
+) -> Number:
+    """Return the number with its sign; between two numbers a minus is a subtraction."""
+    first, gap = number.first, tokens[number.first].gap
+    after_number = bool(found) and found[-1].last == first
+    if gap.endswith("-") and not after_number and (len(gap) > 1 or first == 0):
+        return Number(first, number.last, -number.value, number.form)
+    before = first - 1
+    if before >= 0 and tokens[before].bare in language.minus and not ends_sentence(gap):
+        if not (found and found[-1].last == before and not ends_sentence(tokens[before].gap)):
+            return Number(before, number.last, -number.value, number.form)
+    return number
+
+
+def _joined(tokens: Sequence[Token], found: list[Number], language: Language) -> list[Number]:
+    """Return the numbers with "five degrees below zero" read as one."""
+    kept: list[Number] = []
+    for number in found:
+        below = number.first - 1
+        if (
+            kept
+            and number.value == 0
+            and below > 0
+            and tokens[below].bare in {"below", "under", "unter", "bajo"}
+            and below - kept[-1].last <= 2
+        ):
+            last = kept.pop()
+            kept.append(Number(last.first, number.last, -abs(last.value), last.form))
+        else:
+            kept.append(number)
+    return kept

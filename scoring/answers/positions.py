@@ -1,0 +1,100 @@
+"""Find options by their place in the list: "the third one", "option two", "the last but one"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from voxmeter.scoring.answers.mentions import Mention, Text
+from voxmeter.scoring.answers.numbers import Number
+
+_COUNTERS = frozenset("번 番 個 个 项 種 种".split())
+_FROM = frozenset({"to", "from"})
+_END = frozenset({"last", "end", "bottom"})
+_BUT = {"one": -2, "two": -3}
+_ARTICLES = frozenset("the der die das den la le el il lo o a de het l'".split())
+
+
+def find_positions(
+    text: Text, count: int, numbers: Sequence[Number], *, numeric: bool
+) -> list[Mention]:
+    """Return where a place in a list of `count` options is named.
+
+    Args:
+        text: The reply.
+        count: How many options there are.
+        numbers: The numbers of the reply.
+        numeric: Whether options are numbers themselves: then a number alone is no place.
+    """
+    found = [
+        mention
+        for index in range(len(text.transcript.tokens))
+        if (mention := _ordinal(text, index, count)) is not None
+    ]
+    for number in numbers:
+        label = int(number.value) - 1 if number.value == int(number.value) else -1
+        if number.form != "ordinal" and 0 <= label < count and _is_place(text, number, numeric):
+            named = text.before("option", number.first) > 0 or _counted(text, number.last)
+            how = "position" if named else "number"
+            found.append(Mention(number.first, number.last, label, how))
+    return found
+
+
+def _ordinal(text: Text, index: int, count: int) -> Mention | None:
+    """Return the place that an ordinal starting at a token names."""
+    tokens = text.transcript.tokens
+    rank = text.language.ordinals.get(tokens[index].bare)
+    last = index + 1
+    if rank is None and tokens[index].text.isdigit() and last < len(tokens):
+        joined = tokens[index].text + tokens[last].bare
+        rank, last = text.language.ordinals.get(joined), last + 1
+    if rank is None:
+        return None
+    words = [token.bare for token in tokens[last : last + 3]]
+    if (
+        words[:1]
+        and words[0] in _FROM
+        and (end := next((i for i, w in enumerate(words) if w in _END), 0))
+    ):
+        rank, last = -abs(rank), last + end + 1
+    elif rank == 2 and words[:1] == ["last"]:
+        rank, last = -2, last + 1
+    elif rank == -1 and words[:1] == ["but"] and len(words) > 1 and words[1] in _BUT:
+        rank, last = _BUT[words[1]], last + 2
+    place = rank - 1 if rank > 0 else count + rank
+    if not 0 <= place < count or not _stands_for_option(text, index, last):
+        return None
+    return Mention(index, last + text.at("place", last), place, "position")
+
+
+def _stands_for_option(text: Text, first: int, last: int) -> bool:
+    """Return whether nothing but an option can be counted there."""
+    tokens = text.transcript.tokens
+    if text.at("place", last):
+        return True
+    ends = text.bounded(last) or text.at("right", last) > 0 or text.at("wrong", last) > 0
+    if not ends:
+        return False
+    start = text.back(first)
+    alone = text.opens(start) and text.closes(last)
+    the = first > 0 and tokens[first - 1].bare in _ARTICLES
+    return alone or the or text.announced(first, ("cue",))
+
+
+def _is_place(text: Text, number: Number, numeric: bool) -> bool:  # noqa: FBT001
+    """Return whether a number stands where it counts options."""
+    if text.before("option", number.first) or _counted(text, number.last):
+        bounded = text.bounded(number.last) or _counted(text, number.last)
+        return bounded or any(
+            text.at(n, number.last) for n in ("right", "wrong", "and", "or", "aside")
+        )
+    if numeric:
+        return False
+    start = text.back(number.first)
+    ends = text.bounded(number.last) or text.at("right", number.last) > 0
+    alone = text.opens(start) and text.closes(number.last)
+    return ends and (alone or text.announced(number.first, ("cue",)))
+
+
+def _counted(text: Text, index: int) -> bool:
+    tokens = text.transcript.tokens
+    return index < len(tokens) and tokens[index].text in _COUNTERS and tokens[index].gap == ""

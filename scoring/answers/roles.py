@@ -1,0 +1,219 @@
+"""Decide what a sentence says about each option it names: meant, ruled out, weighed, listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from voxmeter.scoring.answers.mentions import Mention, Role, Text, joins
+
+_LABEL_MARKS = '.,:;()[]-—/" 、'
+
+
+def merge_labels_with_texts(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
+    """Return mentions with "B, Mars" read as one; a letter with another's text is a conflict."""
+    merged: list[Mention] = []
+    for mention in mentions:
+        last = merged[-1] if merged else None
+        if last is None or not _apposed(text, last, mention):
+            merged.append(mention)
+            continue
+        same = last.label == mention.label
+        merged[-1] = Mention(
+            last.first, mention.last, last.label if same else -1, last.how if same else "conflict"
+        )
+    return merged
+
+
+def _apposed(text: Text, one: Mention, other: Mention) -> bool:
+    """Return whether two mentions, a label and a text, name the same thing twice."""
+    texts = {"content", "partial"}
+    if (one.how in texts) == (other.how in texts) or "conflict" in {one.how, other.how}:
+        return False
+    if one.first == other.first:
+        return True
+    same = one.label == other.label
+    between = text.transcript.tokens[one.last : other.first]
+    fillers = {
+        "the",
+        "a",
+        "an",
+        "is",
+        "option",
+        "letter",
+        "choice",
+        "which",
+        "that",
+        "so",
+        "it",
+        "answer",
+    }
+    if any(
+        token.bare not in fillers and token.bare not in text.language.articles for token in between
+    ):
+        return False
+    gaps = [text.transcript.gap(index) for index in range(one.last, other.first + 1)]
+    if same:
+        return all(not gap.strip(_LABEL_MARKS) for gap in gaps)
+    if any("." in gap or "\n" in gap or "?" in gap or "!" in gap for gap in gaps):
+        return one.how not in texts and not between and text.closes(other.last)
+    linked = {"is", "so", "that", "it", "which"} & {token.bare for token in between}
+    return (
+        not linked
+        and all(not gap.strip(_LABEL_MARKS) for gap in gaps)
+        and not _walked(one, other, text)
+    )
+
+
+def _walked(one: Mention, other: Mention, text: Text) -> bool:
+    """Return whether a text comes before another option's label in a list ("Venus, B")."""
+    if one.how not in {"content", "partial"}:
+        return False
+    before = text.transcript.tokens[one.first - 1].bare if one.first else ""
+    return one.label + 1 == other.label and before == chr(97 + one.label)
+
+
+def group(text: Text, mentions: Sequence[Mention]) -> list[list[Mention]]:
+    """Return mentions grouped into enumerations such as "A, B and C"."""
+    groups: list[list[Mention]] = []
+    for mention in mentions:
+        if groups and _enumerated(text, groups[-1][-1], mention):
+            groups[-1].append(mention)
+        else:
+            groups.append([mention])
+    return groups
+
+
+def _enumerated(text: Text, one: Mention, other: Mention) -> bool:
+    """Return whether only "and", "or" or a comma stands between two mentions."""
+    index = one.last
+    tokens = text.transcript.tokens
+    if other.first < index:
+        return True
+    while index < other.first:
+        length = text.at("and", index) or text.at("or", index)
+        if not length and tokens[index].bare in text.language.articles:
+            length = 1
+        if not length:
+            length = text.at("option", index)
+        if not length or not joins(tokens[index].gap):
+            return False
+        index += length
+    return joins(text.transcript.gap(other.first))
+
+
+def _conjoined(text: Text, members: Sequence[Mention]) -> bool:
+    """Return whether an "and" or "or" holds an enumeration together."""
+    return any(
+        text.at("and", index) or text.at("or", index)
+        for one, other in zip(members, members[1:], strict=False)
+        for index in range(one.last, other.first)
+    ) or any("&" in text.transcript.gap(m.first) for m in members[1:])
+
+
+def assign(text: Text, groups: Sequence[Sequence[Mention]]) -> list[Mention]:
+    """Return every mention with its role."""
+    assigned: list[Mention] = []
+    for members in groups:
+        stop = assigned[-1].last if assigned else 0
+        conjoined = len({m.label for m in members}) > 1 and _conjoined(text, members)
+        before = _role_before(text, members[0].first, stop)
+        after = _role_after(text, members[-1].last)
+        for place, member in enumerate(members):
+            first, last = place == 0, place == len(members) - 1
+            own_before: Role = before if first or conjoined else "plain"
+            own_after: Role = after if last or conjoined else "plain"
+            excepted = last and _excepted(text, members[0].first, member.last)
+            role = "explicit" if excepted else _combined(own_before, own_after)
+            assigned.append(member.as_role(role))
+    return assigned
+
+
+def _combined(before: Role, after: Role) -> Role:
+    """Return the role that what stands before and after gives together."""
+    if "rejected" in {before, after}:
+        both = before == after
+        return (
+            "rejected"
+            if not both and after != "explicit"
+            else ("explicit" if not both else "rejected")
+        )
+    if "weighed" in {before, after}:
+        return "explicit" if after == "explicit" and before != "weighed" else "weighed"
+    if "concluded" in {before, after}:
+        return "concluded"
+    if "explicit" in {before, after}:
+        return "explicit"
+    return "alone" if before == after == "alone" else "plain"
+
+
+def _excepted(text: Text, first: int, last: int) -> bool:
+    """Return whether everything but this mention is ruled out ("all except B are wrong")."""
+    return text.before("except_before", first) > 0 and text.at("except_after", last) > 0
+
+
+def _role_before(text: Text, first: int, stop: int) -> Role:
+    """Return what the words before a mention say about it."""
+    role: Role = "plain"
+    index, denied, heard = first, False, 0
+    while index > 0 and heard < 4:
+        if text.before("not", index) and _binds(text, index):
+            denied = True
+            break
+        start = text.back(index, stop)
+        if start != index and text.before("not", start) and _binds(text, start):
+            denied = True
+            break
+        cue = text.before("cue", start) or text.before("weak", start)
+        cue_at = start
+        if not cue:
+            cue = text.before("cue", index) or text.before("weak", index)
+            cue_at = index
+        if not cue or cue_at - cue < stop:
+            break
+        role = "explicit"
+        index = cue_at - cue
+        heard += 1
+        if text.before("not_claim", index) and _binds(text, index):
+            denied = True
+            break
+    if denied:
+        return "rejected"
+    start = text.back(index, stop)
+    if _weighed(text, first, stop):
+        return "weighed"
+    conclusions = [start, index, *range(start + 1, first + 1)]
+    if any(text.before("final", place) for place in conclusions if place > stop):
+        return "concluded"
+    return "alone" if role == "plain" and text.opens(start) else role
+
+
+def _binds(text: Text, index: int) -> bool:
+    """Return whether a denial just before token `index` reaches it: no sentence ends between."""
+    return not text.opens(index) and "," not in text.transcript.gap(index)
+
+
+def _weighed(text: Text, first: int, stop: int) -> bool:
+    """Return whether the sentence opens as a thought that is not the answer."""
+    index = first
+    while index > stop and not text.opens(index):
+        if text.before("contrast", index):
+            return False
+        length = text.at("hedge", index - 1)
+        if length:
+            return True
+        index -= 1
+    return False
+
+
+def _role_after(text: Text, last: int) -> Role:
+    """Return what the words after a mention say about it."""
+    if text.closes(last):
+        return "alone"
+    gap = text.transcript.gap(last)
+    index = last
+    right, wrong, seems = text.at("right", index), text.at("wrong", index), text.at("seems", index)
+    if right and right >= max(wrong, seems):
+        return "explicit"
+    if wrong and wrong >= seems and not gap.strip(" \"')*"):
+        return "rejected"
+    return "weighed" if seems else "plain"
