@@ -41,6 +41,8 @@ def latency_again(folder: RunFolder, trial: Row) -> dict[str, Outcome]:
     before = {name for name, value in (trial.get("latency") or {}).items() if value is not None}
     try:
         rows = log.load(paths.events.read_text(encoding="utf-8"))
+        if not rows or rows[0].get("kind") != "start":
+            raise ValueError("event log has no header")  # noqa: TRY301 - one place for all of them
         stream = _stream(paths, rows)
         if stream is None:
             return {}
