@@ -223,6 +223,10 @@ class Codec(Protocol):
         ...
 
 
+WORDS_SHOWN = 120
+"""How much of a topic or a reason is shown; a close frame has no room for more."""
+
+
 def describe(message: Message, limit: int = 24) -> str:
     """Return kind, length and first bytes of a message, fit for one line of a terminal."""
     match message:
@@ -232,8 +236,8 @@ def describe(message: Message, limit: int = 24) -> str:
         case Binary(data):
             return f"{len(data)} bytes, starting {data[: limit // 2].hex(' ')}"
         case Published(topic, payload):
-            shown = topic.encode("unicode_escape").decode("ascii")
+            shown = topic[:WORDS_SHOWN].encode("unicode_escape").decode("ascii")
             return f"{len(payload)} bytes on {shown}"
         case Ended(code, reason):
-            shown = reason.encode("unicode_escape").decode("ascii")
+            shown = reason[:WORDS_SHOWN].encode("unicode_escape").decode("ascii")
             return f"end of stream, code {code}, {shown!r}"

@@ -179,11 +179,12 @@ class _Options:
     def all_known(self) -> None:
         for name in self._options:
             if name not in OPTIONS:
-                near = difflib.get_close_matches(name, OPTIONS, 1, 0.0)[0]
-                raise UserError(f"option {name}", "unknown for openai-realtime", f"try {near}")
+                near = difflib.get_close_matches(name, OPTIONS, n=1)
+                cure = f"did you mean {near[0]}?" if near else f"known: {', '.join(OPTIONS)}"
+                raise UserError(f"options.{name}", "openai-realtime has no such option", cure)
 
     def _wrong(self, name: str, wanted: str) -> UserError:
-        return UserError(f"option {name}", repr(self._options[name]), f"use {wanted}")
+        return UserError(f"options.{name}", repr(self._options[name]), f"use {wanted}")
 
     def text(self, name: str) -> str | None:
         value = self._options.get(name)

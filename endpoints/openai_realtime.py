@@ -25,7 +25,7 @@ from voxmeter.endpoints.codec import (
 )
 from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.events import Closed, Event, Ready
-from voxmeter.endpoints.fields import Fields, parse_object
+from voxmeter.endpoints.fields import Fields, clean, parse_object
 from voxmeter.endpoints.openai_dialect import (
     LEGACY_EVENTS,
     PROTOCOL,
@@ -41,6 +41,8 @@ MIN_COMMIT_MS = 100
 """A shorter buffer may not be committed."""
 HEARD_MARGIN_MS = 100
 """The server's own count of an item may be this much shorter than the bytes that it sent."""
+SHOWN = 80
+"""How much of a name of the server's is noted."""
 
 _NAMES = {
     "session.update": "session.update",
@@ -202,8 +204,11 @@ class Client:
         if self._ready:
             return []
         self._ready = True
-        unsent = self._wanted.settings.temperature is not None and self._wanted.dialect == "ga"
-        return [Ready(note="temperature was not sent: GA sessions have none" if unsent else "")]
+        names = {name: session.data.get(name) for name in ("id", "model")}
+        said = [f"{k} {clean(v)[:SHOWN]}" for k, v in names.items() if isinstance(v, str)]
+        if self._wanted.settings.temperature is not None and self._wanted.dialect == "ga":
+            said.append("temperature was not sent: GA sessions have none")
+        return [Ready(note="; ".join(said))]
 
     def _check_detection(self, session: Fields) -> None:
         place = session if "turn_detection" in session.data else session.object("audio")

@@ -77,8 +77,12 @@ class Pair:
         self.tell(self.server.reply_ended("completed"))
 
     def news(self) -> list[Event]:
-        """Return what the client heard since last time, without counts."""
-        news: list[Event] = [event for event in self.heard if not isinstance(event, Usage)]
+        """Return what the client heard since last time, without counts and notes."""
+        news: list[Event] = [
+            Ready() if isinstance(event, Ready) else event
+            for event in self.heard
+            if not isinstance(event, Usage)
+        ]
         self.heard.clear()
         return news
 

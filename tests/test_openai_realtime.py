@@ -160,7 +160,8 @@ def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(key: str) 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"silence_ms": 500}, "silence_duration_ms"),
+        ({"silence_ms": 500}, "options.silence_ms: openai-realtime has no such option; did you"),
+        ({"zzz": 500}, "known: dialect, output_modalities"),
         ({"dialect": "beta"}, "'ga' or 'legacy'"),
         ({"output_modalities": ["text", "audio"]}, "'audio' (with its transcript) or 'text'"),
         ({"threshold": "high"}, "a number"),
@@ -283,6 +284,10 @@ def test_a_written_question_alone_asks_for_a_reply_and_commits_nothing() -> None
     ("code", "kind", "retryable", "fatal"),
     [
         ("invalid_api_key", "auth", False, True),
+        ("unauthorized", "auth", False, True),
+        ("permission_denied", "auth", False, True),
+        ("quota_exceeded", "quota", False, True),
+        ("server_overloaded", "busy", True, False),
         ("insufficient_quota", "quota", False, True),
         ("rate_limit_exceeded", "busy", True, False),
         ("session_expired", "server", True, True),
@@ -350,6 +355,16 @@ def test_a_session_that_is_not_what_was_asked_for_fails_loudly(
     with pytest.raises(ProtocolError) as raised:
         codec.receive(told(type="session.updated", session=session))
     assert words in str(raised.value)
+
+
+def test_a_session_of_text_may_have_any_output_format_but_not_any_input() -> None:
+    codec = client(Settings(options={"output_modalities": "text", "max_output_tokens": 20}))
+    assert sent(codec.open())[0]["session"]["max_output_tokens"] == 20
+    other = {"format": {"type": "audio/pcmu"}}
+    session: dict[str, Any] = {"audio": {"output": other}, "id": 5, "model": "m"}
+    assert heard(codec, [told(type="session.updated", session=session)]) == [Ready(note="model m")]
+    with pytest.raises(ProtocolError, match="input as audio/pcmu"):
+        codec.receive(told(type="session.updated", session={"audio": {"input": other}}))
 
 
 def test_a_server_that_keeps_its_turn_detection_in_commit_mode_fails_loudly() -> None:

@@ -196,6 +196,10 @@ def test_the_session_is_echoed_whole_and_what_was_left_out_stays() -> None:
         "voice": "v1",
         "speed": 1.2,
     }
+    limit: dict[str, Any] = {"type": "realtime", "max_output_tokens": 50}
+    assert session_of(ask(codec, "session.update", session=limit))["max_output_tokens"] == 50
+    limit = {"type": "realtime", "max_output_tokens": "inf"}
+    assert session_of(ask(codec, "session.update", session=limit))["max_output_tokens"] == "inf"
     cleared = ask(codec, "session.update", session={"type": "realtime", "instructions": ""})
     assert cleared.events == [SessionSet(instructions="")]
 
