@@ -8,7 +8,7 @@ from collections.abc import Sequence
 # A full stop, question or exclamation mark (with closing quotes) before white space; full-width
 # marks end a sentence by themselves; so does a line end.
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]+|\n")  # noqa: RUF001
-_NOT_AN_END = re.compile(r"^\d+\.$|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|e\.g|i\.e|approx)\.$")
+_NOT_AN_END = re.compile(r"^\s*\d+\.$|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|e\.g|i\.e|approx)\.$")
 
 
 class SentenceSplitter:
