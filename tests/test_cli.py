@@ -109,6 +109,23 @@ def test_sigterm_is_an_interrupt_and_leaves_the_handler_as_it_was(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_job_in_the_background_of_a_script_can_be_stopped_too(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    def run(_: argparse.Namespace) -> int:
+        os.kill(os.getpid(), number)
+        return 0
+
+    _command(monkeypatch, run)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert cli.main(["run"]) == 130
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
