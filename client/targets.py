@@ -45,6 +45,7 @@ def target(bench: Bench, endpoint: Endpoint, stack: ExitStack) -> Target:
             insecure=endpoint.insecure,
             ca_file=endpoint.ca_file or "",
             max_message_mib=endpoint.max_message_mib,
+            use_proxy=endpoint.use_proxy,
         ),
         patience=Patience(
             connect_timeout_s=endpoint.connect_timeout_s,
