@@ -25,7 +25,6 @@ from voxmeter.endpoints.errors import ClipError
 
 if TYPE_CHECKING:
     from voxmeter.client.clips import Clip
-
     from voxmeter.client.plan import Plan, Trial
     from voxmeter.client.redaction import Redactor
     from voxmeter.suites.suite import Item
