@@ -47,11 +47,13 @@ def check(bench: Bench) -> None:
 
 
 def refuse_unbuilt(bench: Bench) -> None:
-    """Refuse a run that needs what this version does not have yet, rather than ignore it.
+    """Refuse a run that needs what this version or a protocol does not have, not ignore it.
 
     Raises:
         UserError: Naming the first such table.
     """
+    for endpoint in bench.endpoints:
+        _check_protocol(bench, endpoint)
     used = {name for suite in bench.suites for name in bench.suite_conditions(suite)}
     for condition in bench.conditions:
         if condition.chain and condition.name in used:
@@ -68,6 +70,28 @@ def refuse_unbuilt(bench: Bench) -> None:
         raise _unbuilt(bench, f'[[judge]] "{judge.name}"', "judges")
     if bench.publish.mqtt is not None:
         raise _unbuilt(bench, "[publish.mqtt]", "publishing")
+
+
+def _check_protocol(bench: Bench, endpoint: Endpoint) -> None:
+    """Refuse settings that the endpoint's protocol cannot carry."""
+    from voxmeter.client.targets import settings
+
+    codec = catalog.load(catalog.find(endpoint.kind).codec)
+    if not callable(codec):
+        return
+    place = f'{bench.source}: [[endpoint]] "{printable(endpoint.name)}"'
+    try:
+        made = codec(settings(endpoint))
+        made.open()  # no input, no output: what it would send first is only made
+        channel = made.traits.reply_channel
+    except UserError as error:
+        raise UserError(f"{place} {error.place}", error.found, error.cure) from None
+    if endpoint.reply_channel not in {None, channel}:
+        raise UserError(
+            f"{place} reply_channel",
+            f"is {endpoint.reply_channel}, but as it is set up it replies in {channel}",
+            f"ask for {endpoint.reply_channel} replies in [endpoint.options], or remove the key",
+        )
 
 
 def _unbuilt(bench: Bench, place: str, feature: str) -> UserError:

@@ -486,6 +486,31 @@ def test_what_is_not_built_yet_is_refused_by_a_run_and_not_ignored(
     assert str(caught.value) == f"{bench.source}: {line}; remove it for this run"
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "reply_channel = 'text'",
+            "reply_channel: is text, but as it is set up it replies in speech; "
+            "ask for text replies in [endpoint.options], or remove the key",
+        ),
+        ("options = {speed = 'fast'}", "options.speed: 'fast'; use "),
+    ],
+)
+def test_what_a_protocol_cannot_carry_is_refused_before_a_run(
+    tmp_path: Path, text: str, line: str
+) -> None:
+    bench = _load(tmp_path, E + text + "\n" + S)
+    with pytest.raises(UserError) as caught:
+        refuse_unbuilt(bench)
+    assert str(caught.value).startswith(f'{bench.source}: [[endpoint]] "a" {line}')
+
+
+def test_replies_in_text_are_asked_for_among_the_options(tmp_path: Path) -> None:
+    text = "reply_channel = 'text'\noptions = {output_modalities = 'text'}\n"
+    refuse_unbuilt(_load(tmp_path, E + text + S))
+
+
 def test_a_condition_that_no_suite_uses_or_that_does_nothing_is_no_reason_to_refuse(
     tmp_path: Path,
 ) -> None:
