@@ -22,8 +22,7 @@ Indices = NDArray[np.int64]
 LEAST_SAMPLES: Mapping[float, int] = {0.95: 20, 0.99: 100}
 """A percentile is withheld below this many samples: p99 of 50 would be the slowest one."""
 
-_MOST_CLUSTERS = 5000
-"""Above this the bootstrap's distribution is normal to within its own noise, and computed so."""
+_FEW_CLUSTERS, _MOST_CLUSTERS = 5, 5000
 
 
 class Interval(NamedTuple):
@@ -88,9 +87,11 @@ def bootstrap_mean(
         seed: Seed of the draws; the same seed gives the same limits.
 
     Returns:
-        The mean of the items; with one cluster there is nothing to resample and no interval. Above
-        5,000 clusters the limits are those of the normal distribution with the cluster-robust
-        standard error, which the bootstrap would only approach with more noise.
+        The mean of the items; with one cluster there is nothing to resample and no interval. The
+        percentiles are moved outwards as Student's t asks for (T. Hesterberg, "What teachers
+        should know about the bootstrap", 2015: plain ones are too narrow for few clusters). Up to
+        5 clusters, of which no resampling can tell enough, and above 5,000, where the bootstrap
+        adds only noise, the limits are Student's with the cluster-robust standard error.
     """
     mean = float(np.mean(values))
     # Centred, so that no digits are lost to the size of the values.
@@ -99,12 +100,20 @@ def bootstrap_mean(
     k = len(sums)
     if k < 2:
         return Interval(mean, None, None)
-    if k > _MOST_CLUSTERS:
-        half = NormalDist().inv_cdf((1 + level) / 2) * _standard_error(sums, sizes)
+    if not _FEW_CLUSTERS < k <= _MOST_CLUSTERS:
+        half = _student(level, k) * _standard_error(sums, sizes)
         return Interval(mean, mean - half, mean + half)
     means = mean + _resampled_means(sums, sizes, resamples, seed)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    tail = NormalDist().cdf(-math.sqrt(k / (k - 1)) * _student(level, k))
+    low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(mean, float(low), float(high))
+
+
+def _student(level: float, k: int) -> float:
+    """Half width of Student's interval in standard errors, with k - 1 degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(k - 1, (1 + level) / 2))
 
 
 def _standard_error(residuals: Floats, sizes: Floats) -> float:
@@ -200,7 +209,12 @@ def mean_interval(
         plain = bool(np.all((means.values == 0.0) | (means.values == 1.0)))
         if extreme or (plain and k == len(means.values)):
             return wilson(float(means.values.mean()) * k, k, level=level)
-    return bootstrap_mean(means.values, means.clusters, resamples=resamples, level=level, seed=seed)
+    found = bootstrap_mean(
+        means.values, means.clusters, resamples=resamples, level=level, seed=seed
+    )
+    if rate and found.low is not None and found.high is not None:
+        return Interval(found.value, max(0.0, found.low), min(1.0, found.high))
+    return found
 
 
 def percentile(

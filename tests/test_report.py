@@ -84,7 +84,7 @@ def test_the_report_prints_definitions_manifest_and_intervals_beside_the_numbers
 ) -> None:
     with sample(tmp_path) as folder:
         text = "".join(markdown_report(folder, summarised(folder)))
-    assert "16.7% [0-50]" in text  # items: half right (one of two trials), wrong, wrong
+    assert "16.7% [0-88]" in text  # items: half right (one of two trials), wrong, wrong
     for phrase in (
         "**accuracy**: Share of closed questions answered right",
         "**first_audible_ms** (ms): From t0 to the first audible sample",

@@ -87,6 +87,31 @@ def test_very_many_clusters_give_the_limits_that_the_bootstrap_would() -> None:
     assert normal == pytest.approx(drawn, abs=width(drawn) / 15)
 
 
+@pytest.mark.parametrize("k", [2, 3, 5, 6, 8, 12])
+def test_few_clusters_get_intervals_that_are_wide_enough(k: int) -> None:
+    random = np.random.default_rng(13)
+    rounds = 400
+    hits = sum(
+        holds(bootstrap_mean(random.normal(5, 1, k), singles(k), resamples=300, seed=n), 5.0)
+        for n in range(rounds)
+    )
+    assert 0.91 < hits / rounds < 0.99
+
+
+def test_two_values_give_students_interval() -> None:
+    interval = bootstrap_mean(np.array([10.0, 12.0]), singles(2))
+    assert interval.low == pytest.approx(11 - 12.7062, abs=1e-3)
+    assert interval.high == pytest.approx(11 + 12.7062, abs=1e-3)
+
+
+def test_a_rate_stays_a_rate_with_few_clusters() -> None:
+    values = np.array([1.0, 0.0, 1.0, 1.0])
+    interval = mean_interval(values, singles(4), np.array([0, 0, 1, 1]), rate=True)
+    assert interval is not None
+    assert interval.low == 0.0
+    assert interval.high == 1.0
+
+
 def test_one_cluster_has_a_mean_and_no_interval() -> None:
     assert bootstrap_mean(np.array([1.0, 3.0]), np.array([0, 0])) == Interval(2.0, None, None)
     ones = np.ones(2)
