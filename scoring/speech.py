@@ -20,6 +20,8 @@ MARGIN_DB = 10.0
 BURST_MS = 100
 RESUME_MS = 150
 TICK_MS = 30
+_QUIET_FRAMES = 20
+_HISS_PEAK = 4.0  # times its level: one sample of hiss in 16,000 is louder
 NOISY_SNR_DB = 30.0
 """Under this distance between speech and background, levels no longer tell where speech begins."""
 
@@ -101,8 +103,8 @@ def find_sound(samples: NDArray[np.floating], rate: int) -> Sound:
         if spans.size:
             return Sound(spans, "speech", "silero")
         spans, clicks = audible_spans(audio, loudness, floor.floor_db + MARGIN_DB)
-        # What does not stand out from its own background (rain, a steady tone) is all there is.
-        spans = spans if spans.size else np.array([[0, audio.size]], dtype=np.int64)
+        if not spans.size:  # rain, a steady tone: it is its own background
+            spans, clicks = audible_spans(audio, loudness, QUIETEST_DBFS)
         return Sound(spans, "audible", "silero", clicks)
     threshold = max(QUIETEST_DBFS, floor.floor_db + MARGIN_DB)
     spans, clicks = audible_spans(audio, loudness, threshold)
@@ -140,8 +142,8 @@ def _first_sample(
     begin = loudness.start + frame * loudness.frame
     inside = audio[begin : begin + loudness.frame]
     quiet = audio[max(0, begin - loudness.frame) : begin]
-    offset = float(quiet.mean()) if quiet.size else 0.0
-    return begin + int(np.argmax(np.abs(inside - offset) >= amplitude))
+    levels = loudness.levels[max(0, frame - _QUIET_FRAMES) : frame]
+    return begin + int(np.argmax(_stands_out(inside, quiet, levels, amplitude)))
 
 
 def _end(audio: NDArray[np.floating], loudness: Loudness, frame: int, amplitude: float) -> int:
@@ -149,5 +151,19 @@ def _end(audio: NDArray[np.floating], loudness: Loudness, frame: int, amplitude:
     begin = loudness.start + frame * loudness.frame
     inside = audio[begin : begin + loudness.frame]
     quiet = audio[begin + loudness.frame : begin + 2 * loudness.frame]
-    offset = float(quiet.mean()) if quiet.size else 0.0
-    return begin + inside.size - int(np.argmax(np.abs(inside[::-1] - offset) >= amplitude))
+    levels = loudness.levels[frame + 1 : frame + 1 + _QUIET_FRAMES]
+    return begin + inside.size - int(np.argmax(_stands_out(inside, quiet, levels, amplitude)[::-1]))
+
+
+def _stands_out(
+    inside: NDArray[np.floating],
+    quiet: NDArray[np.floating],
+    levels: NDArray[np.float32],
+    amplitude: float,
+) -> NDArray[np.bool_]:
+    """Return which samples of a frame are not those of the quiet beside it, shape (n,)."""
+    size = np.abs(inside - (float(quiet.mean()) if quiet.size else 0.0))
+    hiss = _HISS_PEAK * 10 ** (float(np.median(levels)) / 20) if levels.size else 0.0
+    # A sample of hiss is louder than the hiss now and then; sound that hardly is keeps its frame.
+    clear: NDArray[np.bool_] = size >= (hiss if amplitude < hiss <= size.max() else amplitude)
+    return clear
