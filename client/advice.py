@@ -16,7 +16,8 @@ Json = Mapping[str, Any]
 UNPARSED_SHARE = 0.2
 DISAGREEMENT_SHARE = 0.1
 SPEAKING_RATES = (1.2, 5.5)
-"""Words per second; people and synthesisers speak at 2 to 4."""
+"""Words per second that speech can have at all."""
+_USUAL_RATES = (2.0, 4.0)  # people and synthesisers
 
 _RATIOS = (1 / 3, 1 / 2, 2 / 3, 3 / 2, 2.0, 3.0)
 _NEAR, _STEADY, _ENOUGH = 0.03, 0.05, 3
@@ -173,12 +174,15 @@ def _of_latency(cell: Json) -> Iterator[Warning]:
 def _of_rates(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning]:
     """Audio that is delivered or spoken at a wrong speed: a rate in a header that is not true."""
     place = _place(cell)
+    speed = _values(columns, inside, "words_per_second")
+    usual = _USUAL_RATES
+    sounds_right = len(speed) >= _ENOUGH and usual[0] <= float(np.median(speed)) <= usual[1]
     delivery = _values(columns, inside, "delivery_rate")
     if len(delivery) >= _ENOUGH:
         middle = float(np.median(delivery))
         spread = float(np.quantile(delivery, 0.9) - np.quantile(delivery, 0.1)) / middle
         near = [one for one in _RATIOS if abs(middle / one - 1) < _NEAR]
-        if near and spread < _STEADY:
+        if near and spread < _STEADY and not sounds_right:
             yield Warning(
                 "rate-mismatch",
                 f"{place}: audio comes steadily at {middle:.2f} seconds a second, as if its sample "
@@ -186,7 +190,6 @@ def _of_rates(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning]:
                 "compare output_rate with the endpoint's documentation; listen to one reply",
             )
             return
-    speed = _values(columns, inside, "words_per_second")
     if len(speed) >= _ENOUGH:
         middle = float(np.median(speed))
         if not SPEAKING_RATES[0] <= middle <= SPEAKING_RATES[1]:

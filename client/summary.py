@@ -92,7 +92,8 @@ def exit_status(summary: Json) -> int:
     """
     ok: Counter[str] = Counter()
     for cell in summary["cells"]:
-        ok[cell["endpoint"]] += cell["status"].get("ok", 0)
+        if cell["planned"]:
+            ok[cell["endpoint"]] += cell["status"].get("ok", 0)
     if not ok or min(ok.values()) == 0:
         return 3
     failed = any(gate["verdict"] == "failed" for gate in summary.get("gates", []))

@@ -345,3 +345,50 @@ def test_only_the_newest_attempt_is_scored(tmp_path: Path) -> None:
         attempts = {row["attempt"] for row in folder.rows("scores")}
     assert attempts == {2}
     assert summary["cells"][0]["metrics"]["accuracy"]["n"] == 1
+
+
+def run_command(*words: str) -> int:
+    import argparse
+
+    from voxmeter.client.commands import score as command
+
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(list(words)))
+
+
+def text_run(tmp_path: Path, status: str = "ok", least: float = 0.5) -> Path:
+    row = trial("q0", status, reply_channel="text", reply_text="The answer is C.")
+    run = {
+        "config": {
+            "endpoint": [{"name": "bot", "url": "ws://127.0.0.1:1"}],
+            "suite": [{"kind": "demo"}],
+            "gate": [{"metric": "accuracy", "min": least}],
+        }
+    }
+    with build(tmp_path, [item("q0")], [row], run=run) as folder:
+        return folder.path
+
+
+@pytest.mark.parametrize(
+    ("status", "least", "expected"), [("ok", 0.0, 0), ("ok", 0.5, 1), ("timeout", 0.0, 3)]
+)
+def test_the_command_scores_writes_prints_and_says_how_it_ended(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    status: str,
+    least: float,
+    expected: int,
+) -> None:
+    path = text_run(tmp_path, status, least)
+    assert run_command(str(path)) == expected
+    assert (path / "report.md").is_file()
+    assert "bot" in (path / "summary.json").read_text()
+    out = capsys.readouterr().out
+    assert "accuracy" in out
+    assert ("gate failed" in out) == (expected == 1)
+
+
+def test_a_judge_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="judges are not part of this version"):
+        run_command(str(text_run(tmp_path)), "--judge", "gpt")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sample_run import build, item, score, trial
 
-from voxmeter.client.summary import summarise
+from voxmeter.client.summary import exit_status, summarise
 
 Json = dict[str, Any]
 
@@ -216,6 +216,22 @@ def test_groups_are_reported_by_path_outer_ones_first(tmp_path: Path) -> None:
     assert figures["arts",] == 0.0
 
 
+def test_a_command_ends_by_success_first_and_gates_second() -> None:
+    def summary(*statuses: dict[str, int], verdict: str = "passed") -> Json:
+        cells = [
+            {"endpoint": f"bot{number}", "planned": 3, "status": status}
+            for number, status in enumerate(statuses)
+        ]
+        return {"cells": cells, "gates": [{"verdict": verdict}]}
+
+    assert exit_status(summary({"ok": 1}, {"ok": 2, "timeout": 1})) == 0
+    assert exit_status(summary({"ok": 1}, verdict="not applicable")) == 0
+    assert exit_status(summary({"ok": 1}, verdict="failed")) == 1
+    assert exit_status(summary({"ok": 1}, {"timeout": 3}, verdict="failed")) == 3
+    assert exit_status(summary({"ok": 1}, {})) == 3
+    assert exit_status({"cells": []}) == 3
+
+
 def test_cells_without_a_single_trial_are_shown_as_planned(tmp_path: Path) -> None:
     planned = [
         {"endpoint": "bot", "suite": "demo", "condition": "clean", "planned": 2},
@@ -257,6 +273,13 @@ def test_audio_at_a_steadily_wrong_speed_is_suspected(tmp_path: Path, ratio: flo
     rows = [trial(f"q{n}", delivery_rate=ratio * (1 + n / 1000)) for n in range(5)]
     with build(tmp_path, [item(f"q{n}") for n in range(5)], rows) as folder:
         assert "rate-mismatch" in codes(summarise(folder))
+
+
+def test_speech_of_the_usual_speed_clears_a_steady_delivery(tmp_path: Path) -> None:
+    rows = [trial(f"q{n}", delivery_rate=2.0) for n in range(5)]
+    scores = [score(row, "words_per_second", 2.7) for row in rows]
+    with build(tmp_path, [item(f"q{n}") for n in range(5)], rows, scores) as folder:
+        assert "rate-mismatch" not in codes(summarise(folder))
 
 
 @pytest.mark.parametrize("rates", [[1.0] * 5, [8.0, 12.0, 30.0, 9.0, 14.0]])
