@@ -35,8 +35,31 @@ def load(path: Path | None) -> Bench:
     else:
         file = Path(DEFAULT_NAME) if path is None else path
     source = f"{DEFAULT_NAME} (packaged)" if packaged else str(file)
-    data = _toml(_text(file, source), source)
+    data = tables(_text(file, source), source)
     return parse(data, source, file.resolve().parent, packaged=packaged)
+
+
+def tables(text: str, source: str) -> dict[str, Any]:
+    """Return the tables and keys of a TOML text.
+
+    Raises:
+        UserError: If it is no TOML, with line and column where they are known.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.fullmatch(
+            r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error)
+        )
+        if found is None:
+            raise UserError(source, f"not TOML: {error}", "mend it") from None
+        line = found[2] or str(text.count("\n") + 1)
+        column = f":{found[3]}" if found[3] else ""
+        raise UserError(
+            f"{source}:{line}{column}", f"not TOML: {found[1]}", "mend this line"
+        ) from None
+    except RecursionError:
+        raise UserError(source, "is nested too deeply", "mend it") from None
 
 
 def parse(
@@ -152,21 +175,3 @@ def _text(file: Path, source: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UserError(f"{source}:{line}", "is not UTF-8 text", "save it as UTF-8") from None
-
-
-def _toml(text: str, source: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.fullmatch(
-            r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error)
-        )
-        if found is None:
-            raise UserError(source, f"not TOML: {error}", "mend it") from None
-        line = found[2] or str(text.count("\n") + 1)
-        column = f":{found[3]}" if found[3] else ""
-        raise UserError(
-            f"{source}:{line}{column}", f"not TOML: {found[1]}", "mend this line"
-        ) from None
-    except RecursionError:
-        raise UserError(source, "is nested too deeply", "mend it") from None
