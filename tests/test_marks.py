@@ -348,10 +348,10 @@ def test_rows_that_claim_more_or_less_than_the_stream_are_said() -> None:
 
 
 kinds = st.sampled_from(
-    (
-        "reply_started reply_audio reply_text reply_ended speech_started speech_stopped "
-        "interrupted closed fault message start"
-    ).split()
+    [
+        *("reply_started", "reply_audio", "reply_text", "reply_ended", "interrupted"),
+        *("speech_started", "speech_stopped", "closed", "fault", "message", "start"),
+    ]
 )
 any_row = st.fixed_dictionaries(
     {
