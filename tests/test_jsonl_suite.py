@@ -265,3 +265,19 @@ def test_any_bytes_give_items_or_one_line(
         problem = str(error)
     assert "\n" not in problem
     assert items or problem
+
+
+def test_the_example_of_the_manual_is_a_suite(tmp_path: Path) -> None:
+    manual = Path(__file__).parent.parent / "docs" / "suites.md"
+    example = manual.read_text(encoding="utf-8").split("```json\n")[1].split("```")[0]
+    path = tmp_path / "questions.jsonl"
+    path.write_text(example, encoding="utf-8")
+    items = jsonl.read_items(path, "mine")
+    assert [item.kind for item in items] == ["number", "choice", "choice", "name"]
+    assert items[1].cluster == items[2].cluster == "red"
+
+
+def test_the_manual_names_every_key() -> None:
+    manual = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
+    for key in jsonl.KEYS:
+        assert f"`{key}`" in manual
