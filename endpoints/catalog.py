@@ -60,8 +60,8 @@ _OURS = (
         about="OpenAI Realtime and servers that speak like it, GA or beta shape",
         codec="voxmeter.endpoints.openai_realtime:client",
         server="voxmeter.endpoints.openai_realtime_server:server",
-        known_by="types of the openai package 3.57, sessions with running servers, public reports; "
-        "the hosted service's address and some error codes from documentation only",
+        known_by="types of the openai package 3.57, recorded sessions with speech-to-speech 1.1.0, "
+        "public reports; the hosted service's address and some error codes from documentation only",
         docs="docs/endpoints/openai-realtime.md",
         options_at="voxmeter.endpoints.openai_options:OPTIONS",
     ),

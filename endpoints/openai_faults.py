@@ -28,6 +28,7 @@ _CODES: dict[str, tuple[FaultKind, bool]] = {
     "server_busy": ("busy", True),
     "server_overloaded": ("busy", True),
     "session_limit_exceeded": ("busy", True),
+    "session_limit_reached": ("busy", True),
     "too_many_requests": ("busy", True),
     "api_error": ("server", True),
     "internal_error": ("server", True),

@@ -1,7 +1,7 @@
 """OpenAI Realtime, the client's side: GA shape by default, both spellings understood on receive.
 
-How it is known: the types of the `openai` package 3.57, sessions with running servers, and public
-reports; the address and a few error codes from documentation only.
+How it is known: the types of the `openai` package 3.57, recorded sessions with a third-party server
+(speech-to-speech 1.1.0), and public reports; the address and a few error codes from documentation.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class Client:
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self._ready = False
+        self._explained = False
         self._sent = 0
         self._appended = False
         self._written = False
@@ -175,8 +176,8 @@ class Client:
     def receive(self, message: Message) -> Step:
         """Return what one server event stands for; events of unknown types stand for nothing."""
         if isinstance(message, Ended):
-            # Once a reply came, a close is a lost connection, whatever its code.
-            fault = None if self._replies.any_came else close_fault(message)
+            # A close explains nothing any more once a reply came or a fault was told.
+            fault = None if self._explained or self._replies.any_came else close_fault(message)
             closed = Closed(message.code, message.reason)
             return Step([closed] if fault is None else [fault, closed])
         told = parse_object(PROTOCOL, message)
@@ -187,7 +188,9 @@ class Client:
             case "error":
                 error = told.object("error")
                 sent = self._named(error.text("event_id", "") or told.text("event_id", ""))
-                return Step([error_fault(error, sent, ready=self._ready)])
+                fault = error_fault(error, sent, ready=self._ready)
+                self._explained = self._explained or fault.fatal
+                return Step([fault])
             case "input_audio_buffer.committed":
                 return self._committed()
             case name:
