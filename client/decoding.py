@@ -155,7 +155,7 @@ def _not_audio(data: bytes, error: Exception) -> str:
         return f"a damaged or cut-off {kind} file ({_reason(error)})"
     start = data[:16]
     shown = repr(start.decode("ascii")) if start.isascii() else start[:8].hex(" ")
-    return f"not an audio file that can be read (it starts with {shown})"
+    return f"not an audio file that can be read (it starts with {shown}); convert it to WAV or FLAC"
 
 
 def _reason(error: Exception) -> str:

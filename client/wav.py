@@ -79,11 +79,10 @@ def mend(data: bytes) -> Mended:
     head = data[form.start : form.start + form.declared]
     if len(head) < 16:
         raise WavError("the WAV format chunk is cut off")
-    body = next((chunk for chunk in chunks if chunk.name == b"data"), None)
-    if body is None:
-        raise WavError("a WAV header and no data chunk; the file is empty or cut off")
     frame = _frame_bytes(head)
-    available, warnings = _extent(data, body, frame)
+    warnings: list[str] = []
+    body = chunks[-1] if chunks[-1].name == b"data" else _lost(data, form.start + 16, warnings)
+    available = _extent(data, body, frame, warnings)
     if frame is None:
         if not available:
             raise WavError("a WAV header and no samples behind it")
@@ -114,6 +113,15 @@ def _chunks(data: bytes) -> list[_Chunk]:
     return found
 
 
+def _lost(data: bytes, start: int, warnings: list[str]) -> _Chunk:
+    """Return the data chunk where a wrong length before it makes the walk miss it."""
+    place = data.find(b"data", start)
+    if place < 0 or place + 8 > len(data):
+        raise WavError("a WAV header and no data chunk; the file is empty or cut off")
+    warnings.append("the length of a chunk before the audio is wrong")
+    return _Chunk(b"data", place + 8, int.from_bytes(data[place + 4 : place + 8], "little"))
+
+
 def _frame_bytes(head: bytes) -> int | None:
     """Return the bytes of one sample of all channels, None where samples are not plain."""
     tag, channels, _rate, _bytes, _align, bits = struct.unpack_from("<HHIIHH", head)
@@ -124,24 +132,22 @@ def _frame_bytes(head: bytes) -> int | None:
     return int(channels) * int(bits) // 8
 
 
-def _extent(data: bytes, body: _Chunk, frame: int | None) -> tuple[int, list[str]]:
-    """Return how many bytes of samples there are, and what the header says wrongly of them."""
+def _extent(data: bytes, body: _Chunk, frame: int | None, warnings: list[str]) -> int:
+    """Return how many bytes of samples there are; note what the header says wrongly of them."""
     rest = len(data) - body.start
+    claim = f"the header says {_count(body.declared, 'byte')} of audio, {rest} are there"
     if body.declared in _UNKNOWN_LENGTHS:
-        if not rest:
-            return 0, []
-        return rest, [f"the header gives no length ({body.declared:#x}); all data used"]
+        if rest:
+            warnings.append(f"the header gives no length ({body.declared:#x}); all data used")
+        return rest
     if body.declared > rest:
-        return rest, [
-            f"the header says {_count(body.declared, 'byte')} of audio, {rest} are there; "
-            "those were used (is the file cut off?)"
-        ]
+        warnings.append(f"{claim}; those were used (is the file cut off?)")
+        return rest
     behind = data[body.start + body.declared + body.declared % 2 :]
     if frame is None or len(behind) < frame or _is_metadata(behind):
-        return body.declared, []
-    return rest, [
-        f"the header says {_count(body.declared, 'byte')} of audio, {rest} are there; all used"
-    ]
+        return body.declared
+    warnings.append(f"{claim}; all used")
+    return rest
 
 
 def _is_metadata(behind: bytes) -> bool:
@@ -163,9 +169,11 @@ def _is_metadata(behind: bytes) -> bool:
 
 
 def _strict(head: bytes, frame: int) -> bytes:
-    """Return the format chunk with the two fields that follow from the others set right."""
-    rate = struct.unpack_from("<I", head, 4)[0]
-    return head[:8] + struct.pack("<IH", min(rate * frame, 0xFFFFFFFF), frame) + head[14:]
+    """Return the format chunk, no longer than its kind, with what follows from the rest right."""
+    tag, _, rate = struct.unpack_from("<HHI", head)
+    size = 40 if tag == _EXTENSIBLE else 16
+    fixed = struct.pack("<IH", min(rate * frame, 0xFFFFFFFF), frame)
+    return head[:8] + fixed + head[14:size]
 
 
 def _file(head: bytes, samples: bytes) -> bytes:

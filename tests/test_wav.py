@@ -43,6 +43,12 @@ def test_a_file_whose_sizes_fit_is_left_as_it_is(whole: bytes) -> None:
         (wav(MONO, SECOND, declared=16_000), SECOND, "says 16000 bytes of audio, 32000 are there"),
         (wav(MONO, SECOND + b"\1", declared=32_001), SECOND, "the last 1 byte left out"),
         (wav(MONO, SECOND + b"\1", declared=0), SECOND, "the last 1 byte left out"),
+        (
+            wav(MONO, SECOND, before=b"LIST\3\0\0\0odd"),
+            SECOND,
+            "length of a chunk before the audio",
+        ),
+        (wav(MONO, SECOND, before=b"LIST\xff\xff\xff\xff"), SECOND, "length of a chunk before"),
     ],
 )
 def test_all_whole_frames_are_used_and_the_header_is_told_on(
