@@ -451,7 +451,7 @@ def test_create_response_off_means_that_the_client_asks_when_the_server_closed_t
 def test_a_close_that_says_why_is_a_fault_before_it_is_a_close(ended: Ended, kind: str) -> None:
     fault, closed = heard(client(Settings()), [ended])
     assert isinstance(fault, Fault)
-    assert (fault.kind, fault.fatal) == (kind, True)
+    assert (fault.kind, fault.fatal, fault.retryable) == (kind, True, kind == "busy")
     assert closed == Closed(ended.code, ended.reason)
 
 

@@ -420,6 +420,36 @@ def test_items_are_put_in_told_again_and_taken_out() -> None:
     assert error_of(ask(codec, "conversation.item.retrieve", item_id="q"))
 
 
+@pytest.mark.parametrize("strange", [{"type": "function_call"}, {"role": "tool"}])
+def test_only_messages_of_known_roles_are_taken(strange: dict[str, str]) -> None:
+    item = {"type": "message", "content": [{"type": "input_text", "text": "x"}], **strange}
+    error = error_of(ask(server(), "conversation.item.create", item=item))
+    assert "only messages of user, assistant and system are taken" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("session", "kind"), [({}, "output_audio"), ({"modalities": ["audio"]}, "audio")]
+)
+def test_what_the_assistant_said_is_told_again_in_the_clients_spelling(
+    session: dict[str, Any], kind: str
+) -> None:
+    codec = server()
+    ask(codec, "session.update", session=session)
+    item = told(reply(codec))[-1]["response"]["output"][0]
+    assert item["content"] == [{"type": kind, "transcript": "Paris."}]
+    (got,) = told(ask(codec, "conversation.item.retrieve", item_id=item["id"]).messages)
+    assert got["item"]["content"] == item["content"]
+
+
+def test_a_reply_still_open_is_closed_before_the_next() -> None:
+    codec = server()
+    codec.reply_started()
+    events = told(codec.reply_started())
+    assert [event["type"] for event in events].index("response.done") == 5
+    assert events[5]["response"]["status"] == "incomplete"
+    assert events[6]["type"] == "response.created"
+
+
 def test_a_session_of_text_sends_no_audio_whatever_the_brain_says() -> None:
     codec = server()
     ask(codec, "session.update", session={"type": "realtime", "output_modalities": ["text"]})
