@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
 from websockets.exceptions import ConnectionClosed
 
 from voxmeter.client.audio import from_pcm16
@@ -161,7 +162,7 @@ class Conversation:
         kind = UserAudio(b"", event.encoding, event.rate)
         if self._decoder is None or self._decoder[0] != kind:
             self._decoder = (kind, decoder(event.encoding, event.rate))
-        return from_pcm16(self._decoder[1].decode(event.data).astype("<i2").tobytes())
+        return self._decoder[1].decode(event.data).astype(np.float32) / np.float32(32768.0)
 
     async def _turn_changed(self, change: Change) -> None:
         audio_ms = change.sample * 1000 // self._hearing.rate

@@ -48,6 +48,7 @@ _FAULTS: tuple[Fault, ...] = ("drop", "silent", "garbage", "slow", "never", "ref
 _SLOW = 2
 _GARBAGE = ('{"type": "response.output_audio.delta", "delta": ', bytes(range(64)), '[["?"]]')
 _TEXTS = 64
+_RATES = (24_000, 16_000, 8_000)
 _NS_PER_MS = 1_000_000
 
 
@@ -120,7 +121,8 @@ class Metronome:
             UserError: If the text of the defaults cannot be spoken.
             RefusedError: If the defaults make no sense.
         """
-        speech_bounds(babble(24_000), 24_000)
+        for rate in _RATES:
+            speech_bounds(babble(rate), rate)
         text = beat(self._defaults).text
         if text:
             self._saying(text).result()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from voxmeter.client.servers.brain import Samples
@@ -14,6 +16,7 @@ _SYLLABLES = 4.2  # a second
 _PEAK = 0.5
 
 
+@cache
 def babble(rate: int, seconds: float = _SECONDS) -> Samples:
     """Return vowel-like syllables, shape (n,), peak 0.5; the same every time.
 
@@ -23,6 +26,9 @@ def babble(rate: int, seconds: float = _SECONDS) -> Samples:
     Args:
         rate: Samples a second.
         seconds: Length.
+
+    Returns:
+        An array that must not be changed: the next caller gets it too.
     """
     time = np.arange(round(seconds * rate)) / rate
     pitch = _PITCH * (1 + 0.12 * np.cos(2 * np.pi * 0.7 * time))
@@ -34,7 +40,9 @@ def babble(rate: int, seconds: float = _SECONDS) -> Samples:
             sound += _gain(number * _PITCH) / number**0.5 * np.cos(number * phase)
     sound *= 0.65 + 0.35 * np.cos(2 * np.pi * _SYLLABLES * time)
     peak = float(np.abs(sound).max(initial=1e-9))
-    return np.asarray(sound / peak * _PEAK, dtype=np.float32)
+    made = np.asarray(sound / peak * _PEAK, dtype=np.float32)
+    made.flags.writeable = False
+    return made
 
 
 def _gain(frequency: float) -> float:
