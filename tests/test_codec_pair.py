@@ -24,6 +24,7 @@ from voxmeter.endpoints.events import (
     SpeechStopped,
     Usage,
 )
+from voxmeter.endpoints.g711 import encode_alaw
 from voxmeter.endpoints.openai_realtime import client
 from voxmeter.endpoints.openai_realtime_server import server
 from voxmeter.endpoints.serving import (
@@ -228,6 +229,33 @@ def test_a_client_that_asks_itself_asks_once_the_server_closed_the_turn() -> Non
     pair.tell(pair.server.speech_started(0))
     pair.tell(pair.server.speech_stopped(90))
     assert pair.asked[-1] == ReplyRequested()
+
+
+def test_semantic_turn_detection_is_asked_for_and_echoed() -> None:
+    options: dict[str, Json] = {"turn_detection": "semantic_vad", "eagerness": "high"}
+    pair = Pair(Settings(options={**options, "interrupt_response": False}))
+    assert pair.news() == [Ready()]
+    (session,) = pair.asked
+    assert isinstance(session, SessionSet)
+    assert (session.turn_end, session.silence_ms, session.interruptible) == ("silence", None, False)
+
+
+def test_history_in_a_law_is_what_the_server_is_told_to_expect() -> None:
+    pair = Pair(Settings(options={"input_encoding": "pcma"}))
+    pair.do(pair.client.turn(Turn("user", pcm=b"\0\1\2\3")))
+    assert pair.client.audio(b"") == Step()
+    added = pair.asked[-1]
+    assert isinstance(added, HistoryAdded)
+    assert added.audio == UserAudio(encode_alaw(b"\0\1\2\3"), "pcma", 8000)
+
+
+def test_hundreds_of_replies_are_told_apart() -> None:
+    pair = Pair(Settings())
+    pair.news()
+    for number in range(200):
+        pair.reply(str(number))
+    replies = [event.reply for event in pair.news() if isinstance(event, ReplyEnded)]
+    assert len(set(replies)) == 200
 
 
 def test_each_side_hears_the_other_leave() -> None:

@@ -367,6 +367,13 @@ def test_a_session_of_text_may_have_any_output_format_but_not_any_input() -> Non
         codec.receive(told(type="session.updated", session={"audio": {"input": other}}))
 
 
+def test_a_bare_format_name_in_the_newer_place_is_understood() -> None:
+    codec = client(Settings())
+    audio = {"input": {"format": "pcm16"}, "output": {"format": "g711_ulaw"}}
+    with pytest.raises(ProtocolError, match="output as audio/pcmu at 8000, not audio/pcm at 24000"):
+        codec.receive(told(type="session.updated", session={"audio": audio}))
+
+
 def test_a_server_that_keeps_its_turn_detection_in_commit_mode_fails_loudly() -> None:
     codec = client(Settings(turn_end="commit"))
     session = {"turn_detection": {"type": "server_vad"}}
