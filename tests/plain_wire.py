@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -66,6 +67,9 @@ class PlainServer:
         if do == "set":
             self.turn_end = asked.get("turn_end", self.turn_end)
             return SessionSet(**asked)
+        if do == "ask":
+            audio = UserAudio(base64.b64decode(asked["pcm"]), "pcm16", RATE)
+            return HistoryAdded("user", audio=audio)
         if do == "say":
             return HistoryAdded("user", asked["text"])
         events: dict[str, ClientEvent] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from plain_wire import RATE, PlainClient, client, question, rows, served, silence
 from websockets.exceptions import InvalidStatus
 
-from voxmeter.client.audio import from_pcm16
+from voxmeter.client.audio import from_pcm16, to_pcm16
 from voxmeter.client.servers.brain import (
     Heard,
     RefusedError,
@@ -142,6 +143,23 @@ async def test_a_written_question_is_answered_without_audio() -> None:
     (turn,) = brain.turns
     assert len(turn.samples) == 0
     assert [(one.role, one.text) for one in turn.history] == [("user", "Two and two?")]
+
+
+async def test_a_question_in_one_piece_ends_when_it_has_arrived(tmp_path: Path) -> None:
+    brain = Scripted(speech())
+    truth = tmp_path / "truth.jsonl"
+    async with served(brain, truth) as url, client(url) as one:
+        pcm = base64.b64encode(to_pcm16(question(tail_ms=5000))).decode()
+        await one.do("ask", pcm=pcm)
+        await one.do("request")
+        await one.until("reply_ended")
+    (turn,) = brain.turns
+    assert turn.committed
+    assert turn.history == ()
+    assert len(turn.samples) == len(question(tail_ms=5000))
+    (line,) = rows(truth)
+    assert line["user_end_ns"] == turn.end_ns
+    assert line["first_packet_ns"] - line["user_end_ns"] < 5_000 * NS
 
 
 async def test_what_was_said_is_the_history_of_the_next_turn() -> None:

@@ -190,7 +190,7 @@ class Conversation:
         question = self._history.take_question() if self._waiting is None else None
         if question is not None:
             piece = Piece(0, from_pcm16(question[0]), question[1])
-            self._waiting = Captured((piece,), self._codec.input_rate)
+            self._waiting = Captured((piece,), self._codec.input_rate, at_once=True)
         await self._answer(committed=True, t_ns=t_ns, instructions=instructions)
 
     async def _answer(

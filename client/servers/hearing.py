@@ -32,10 +32,16 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The audio of one closed turn, with the arrival of each of its messages."""
+    """The audio of one closed turn, with the arrival of each of its messages.
+
+    Attributes:
+        at_once: Whether it came as one request: it was not spoken in real time, so that nothing is
+            to be taken off its arrival.
+    """
 
     pieces: tuple[Piece, ...]
     rate: int
+    at_once: bool = False
 
     def samples(self) -> Samples:
         """Return the whole turn, shape (n,)."""
@@ -55,7 +61,7 @@ class Captured:
         Raises:
             ValueError: If the turn has no audio.
         """
-        bounds = speech_bounds(samples, self.rate)
+        bounds = None if self.at_once else speech_bounds(samples, self.rate)
         end = len(samples) if bounds is None else bounds.end_sample
         before = 0
         for piece in self.pieces:

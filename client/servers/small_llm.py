@@ -21,11 +21,48 @@ from voxmeter.endpoints.errors import MissingExtraError, UserError
 
 _CONTEXT = 2048
 _BATCH = 128  # tokens read at a time, between two looks at `stop`
-_MOST_TOKENS = 48
+_MOST_TOKENS = 40
+_MOST_TURNS = 32
 _SEED = 1
 
-SHOTS: Sequence[tuple[str, str]] = (("What colour is the sky on a clear day?", "The sky is blue."),)
-"""Questions with their answers, none of them in the demo suite."""
+SHOTS: Sequence[tuple[str, str]] = (
+    ("What is nine minus five?", "Nine minus five is four."),
+    (
+        "Is a stone softer than a pillow? Answer yes or no.",
+        "No, a stone is harder than a pillow.",
+    ),
+    ("What is the capital of France?", "The capital of France is Paris."),
+    (
+        "Which of these is the hottest? Choose one letter from A to D, and answer in a full "
+        "sentence. A. Ice. B. Milk. C. Lava. D. Grass.",
+        "The correct answer is C, lava.",
+    ),
+    ("True or false? Horses have two heads.", "False, horses have one head."),
+    ("What is four plus four?", "Four plus four is eight."),
+    ("What colour is a ripe banana?", "A ripe banana is yellow."),
+    ("Can birds sing? Answer yes or no.", "Yes, birds can sing."),
+    (
+        "Which city is in England? Choose one letter from A to D, and answer in a full sentence. "
+        "A. Moscow. B. London. C. Cairo. D. Boston.",
+        "The correct answer is B, London.",
+    ),
+    (
+        "Which of these can fly? Choose one letter from A to D, and answer in a full sentence. "
+        "A. Stone. B. Lamp. C. Boat. D. Aeroplane.",
+        "The correct answer is D, aeroplane.",
+    ),
+    (
+        "What can you drink? Choose one letter from A to D, and answer in a full sentence. "
+        "A. Tea. B. Sand. C. Paper. D. Glass.",
+        "The correct answer is A, tea.",
+    ),
+    ("True or false? Grass is green.", "True, grass is green."),
+    ("How many years are in a century?", "There are 100 years in a century."),
+    ("How many wheels does a car have?", "A car has four wheels."),
+    ("Why do people sleep?", "People sleep because the body needs rest."),
+    ("How many letters are in the alphabet?", "There are 26 letters in the alphabet."),
+)
+"""Questions with their answers, of every kind that the demo asks, but none of its questions."""
 
 
 class SmallLlm:
@@ -43,7 +80,7 @@ class SmallLlm:
         self._name = model
         self._threads = threads
         self._llama: Any = None
-        self._read: list[int] = []  # tokens of the prompt's fixed part that the context holds
+        self._begun = 0  # tokens of the examples, which stay in the context
 
     def load(self) -> None:
         """Load the model and read the examples, so that an answer begins with the question.
@@ -69,16 +106,22 @@ class SmallLlm:
             raise UserError(str(path), found, "give another .gguf file") from None
         self._vocabulary = self._model.get_vocab()
         self._context = llama_cpp.LlamaContext(self._model, self._context_settings())
+        shots = "".join(_lines(question, answer) for question, answer in SHOTS)
+        tokens = self._tokens(shots, first=True)
+        self._decode(tokens, 0, threading.Event())
+        self._begun = len(tokens)
         for _ in self.stream(Prompt("", [Turn("user", "Hello.")]), threading.Event()):
             pass
 
     def stream(self, prompt: Prompt, stop: threading.Event) -> Iterator[str]:
         """Yield the answer piece by piece, up to the line's end."""
-        fixed = self._tokens(examples(prompt.instructions), first=True)
-        asked = self._fitting(prompt.turns, _CONTEXT - _MOST_TOKENS - len(fixed))
-        if not (self._begin(fixed, stop) and self._decode(asked, len(fixed), stop)):
-            return
-        yield from _one_line(self._pieces(len(fixed) + len(asked), prompt.temperature or 0.0, stop))
+        # Everything after the examples is taken back. They are read only once, so that an answer
+        # begins sooner, and is the same whatever was asked before.
+        self._context.memory_seq_rm(0, self._begun, -1)
+        asked = self._fitting(prompt, _CONTEXT - _MOST_TOKENS - self._begun)
+        if self._decode(asked, self._begun, stop):
+            position = self._begun + len(asked)
+            yield from _one_line(self._pieces(position, prompt.temperature or 0.0, stop))
 
     def _pieces(self, position: int, temperature: float, stop: threading.Event) -> Iterator[str]:
         sampler = self._sampler(temperature)
@@ -90,20 +133,6 @@ class SmallLlm:
             if not self._decode([token], position + number, stop):
                 return
 
-    def _begin(self, fixed: list[int], stop: threading.Event) -> bool:
-        """Leave exactly the prompt's fixed part in the context; read it only when it is new.
-
-        Reading it in the same way every time keeps answers the same, whatever was asked before.
-        """
-        if self._read == fixed:
-            self._context.memory_seq_rm(0, len(fixed), -1)
-            return True
-        self._read = []
-        self._context.kv_cache_clear()
-        done = self._decode(fixed, 0, stop)
-        self._read = fixed if done else []
-        return done
-
     def _decode(self, tokens: list[int], position: int, stop: threading.Event) -> bool:
         for start in range(0, len(tokens), _BATCH):
             if stop.is_set():
@@ -112,14 +141,17 @@ class SmallLlm:
             self._context.decode(self._llama.llama_batch_get_one(batch, position + start))
         return True
 
-    def _fitting(self, turns: Sequence[Turn], room: int) -> list[int]:
-        """Return the newest turns that fit, as tokens; of a lone question too long, its end."""
-        lines = [_line(turn) for turn in turns if turn.text and turn.role != "system"]
-        for first in range(len(lines)):
+    def _fitting(self, prompt: Prompt, room: int) -> list[int]:
+        """Return instructions and the newest turns that fit; of one that does not, the end."""
+        lead = self._tokens(f"{' '.join(prompt.instructions.split())}\n")[-room // 2 :]
+        lead = lead if prompt.instructions else []
+        lines = [_line(turn) for turn in prompt.turns if turn.text and turn.role != "system"]
+        left = room - len(lead)
+        for first in range(max(0, len(lines) - _MOST_TURNS), len(lines)):
             tokens = self._tokens("".join(lines[first:]) + "Assistant:")
-            if len(tokens) <= room or first == len(lines) - 1:
-                return tokens[-room:]
-        return self._tokens("Assistant:")
+            if len(tokens) <= left or first == len(lines) - 1:
+                return lead + tokens[-left:]
+        return lead + self._tokens("Assistant:")
 
     def _tokens(self, text: str, *, first: bool = False) -> list[int]:
         return list(self._vocabulary.tokenize(text, add_special=first, parse_special=False))
@@ -150,11 +182,8 @@ class SmallLlm:
         return settings
 
 
-def examples(instructions: str) -> str:
-    """Return the fixed part of a prompt: the instructions on one line, then the examples."""
-    lead = " ".join(instructions.split())
-    shots = "".join(f"User: {question}\nAssistant: {answer}\n" for question, answer in SHOTS)
-    return f"{lead}\n{shots}" if lead else shots
+def _lines(question: str, answer: str) -> str:
+    return f"User: {question}\nAssistant: {answer}\n"
 
 
 def _line(turn: Turn) -> str:
