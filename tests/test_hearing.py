@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from voxmeter.client.audio import read, resample
 from voxmeter.client.servers.hearing import Captured, Hearing, Piece
 from voxmeter.client.servers.voice import babble
+from voxmeter.scoring.speech import speech_bounds
 
 RATE = 24_000
 FRAME = RATE // 50
@@ -114,3 +118,22 @@ def test_cleared_audio_is_gone() -> None:
     ears.clear()
     listen(silence(40), ears)
     assert len(ears.close().samples()) == len(silence(40))
+
+
+SPOKEN = [
+    "hamlet", "plants-gas", "capital-japan-espeak", "planet-red-piper", "two-hours", "ten-minus-four",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_real_speech_is_one_turn_that_ends_where_the_clean_clip_does(name: str) -> None:
+    from voxmeter import suites
+
+    (folder,) = suites.__path__
+    clip = resample(read(Path(folder) / "demo_items" / f"{name}.ogg"), RATE).samples
+    bounds = speech_bounds(clip, RATE)
+    assert bounds is not None
+    stream = np.concatenate([silence(100), clip, silence(400)])
+    (turn,) = listen(stream, hearing())
+    wanted = arrival(len(silence(100)) + bounds.end_sample)
+    assert abs(turn.end_ns(turn.samples()) - wanted) <= 5_000_000
