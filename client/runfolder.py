@@ -181,17 +181,9 @@ class RunFolder:
             UserError: If a row of `trials.jsonl` lacks its key, attempt or status.
         """
         newest: dict[str, Newest] = {}
-        for number, row in enumerate(self.rows("trials"), start=1):
-            match row:
-                case {"key": str(key), "attempt": int(attempt), "status": str(status)}:
-                    if key not in newest or attempt >= newest[key].attempt:
-                        newest[key] = Newest(attempt, status in FINISHED)
-                case _:
-                    raise UserError(
-                        f"{self.path / 'trials.jsonl'}: row {number}",
-                        "has no key, attempt or status",
-                        "restore the row or delete it",
-                    )
+        for key, attempt, status in self._attempts():
+            if key not in newest or attempt >= newest[key].attempt:
+                newest[key] = Newest(attempt, status in FINISHED)
         return newest
 
     def newest_trials(self) -> Iterator[Row]:
@@ -199,11 +191,26 @@ class RunFolder:
 
         Reads the file twice, so that memory holds one row at a time.
         """
-        newest = self.newest()
-        for row in self.rows("trials"):
-            if newest.get(row["key"]) is not None and row["attempt"] == newest[row["key"]].attempt:
-                del newest[row["key"]]
+        last: dict[str, tuple[int, int]] = {}
+        for number, (key, attempt, _) in enumerate(self._attempts()):
+            if key not in last or attempt >= last[key][0]:
+                last[key] = attempt, number
+        for number, row in enumerate(self.rows("trials")):
+            found = last.get(row.get("key", ""))
+            if found is not None and found[1] == number:
                 yield row
+
+    def _attempts(self) -> Iterator[tuple[str, int, str]]:
+        for number, row in enumerate(self.rows("trials"), start=1):
+            match row:
+                case {"key": str(key), "attempt": int(attempt), "status": str(status)}:
+                    yield key, attempt, status
+                case _:
+                    raise UserError(
+                        f"{self.path / 'trials.jsonl'}: row {number}",
+                        "has no key, attempt or status",
+                        "restore the row or delete it",
+                    )
 
     def attempt_paths(self, trial: Mapping[str, Any]) -> AttemptPaths:
         """Return where the files of one attempt lie.

@@ -149,6 +149,14 @@ def test_the_newest_attempt_counts_and_only_transport_failures_come_again(
     assert len(rows) == 8
 
 
+def test_of_two_rows_of_one_attempt_the_last_counts_everywhere(tmp_path: Path) -> None:
+    with _created(tmp_path) as folder:
+        folder.append("trials", _trial("q1", "ok"))
+        folder.append("trials", _trial("q1", "refused"))
+        assert folder.newest() == {_key("q1"): Newest(1, finished=False)}
+        assert [row["status"] for row in folder.newest_trials()] == ["refused"]
+
+
 def test_a_row_without_a_key_is_one_line(tmp_path: Path) -> None:
     with _created(tmp_path) as folder:
         folder.append("trials", {"attempt": 1, "status": "ok"})
