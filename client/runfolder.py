@@ -6,10 +6,7 @@ that is there can be relied on, and what a killed attempt left behind is overwri
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,9 +19,9 @@ from typing import IO, Any, Literal, Self, get_args
 
 from voxmeter.client import keys
 from voxmeter.client.clock import utc_now
+from voxmeter.client.folder_lock import locked
 from voxmeter.client.jsonlines import Appender, Row, disk, dump, read
 from voxmeter.client.redaction import Redactor
-from voxmeter.client.terminal import warn
 from voxmeter.endpoints.errors import UserError
 
 SCHEMA = 1
@@ -34,7 +31,6 @@ FINISHED = frozenset({"ok", "no_reply", "timeout", "truncated", "protocol_error"
 RowFile = Literal["trials", "transcripts", "scores"]
 
 _PARTIAL = ".partial"
-_LOCK = ".lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,7 @@ class RunFolder:
         with disk(parent):
             parent.mkdir(parents=True, exist_ok=True)
             path = _new_folder(parent, redactor.text(name))
-        lock = _locked(path)
+        lock = locked(path)
         content = redactor.json({"schema": SCHEMA, "run": path.name, **run})
         assert isinstance(content, dict)  # noqa: S101 - an object stays an object
         folder = cls(path, content, lock, redactor)
@@ -123,7 +119,7 @@ class RunFolder:
             UserError: If it is no run folder, one of a newer voxmeter, or in use.
         """
         run = _read_run(path)
-        lock = _locked(path) if write else None
+        lock = locked(path) if write else None
         folder = cls(path, run, lock, redactor or Redactor())
         if write:
             folder._tidy()
@@ -381,26 +377,3 @@ def _read_run(path: Path) -> Row:
             "pip install --upgrade voxmeter",
         )
     return run
-
-
-def _locked(path: Path) -> IO[str]:
-    """Return the open, locked lock file; the lock ends with the process, so none is ever stale."""
-    with disk(path):
-        file = (path / _LOCK).open("a+", encoding="ascii")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        owner = re.sub(r"[^0-9]", "", file.read(20))
-        file.close()
-        process = f"process {owner}" if owner else "another process"
-        raise UserError(
-            str(path), f"{process} is writing to this run", "wait until it has ended, or stop it"
-        ) from None
-    except OSError as error:  # some network disks know no locks: say so, and go on
-        warn(f"{path}: cannot be locked ({error.strerror}); let no two processes write to it")
-    file.seek(0)
-    file.truncate()
-    file.write(f"{os.getpid()}\n")
-    file.flush()
-    return file
