@@ -24,7 +24,7 @@ _NEAR, _STEADY, _ENOUGH = 0.03, 0.05, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Warning:  # noqa: A001 - the contract's own word for it
+class Advice:
     """One warning of `summary.json`."""
 
     code: str
@@ -43,7 +43,7 @@ def warnings_of(summary: Json, columns: Columns) -> list[dict[str, str]]:
         summary: Cells and audit, as in `summary.json`.
         columns: The run that they were made from.
     """
-    found: list[Warning] = []
+    found: list[Advice] = []
     index = {cell: code for code, cell in enumerate(columns.cells)}
     for cell in summary["cells"]:
         names = (cell["endpoint"], cell["suite"], cell["condition"])
@@ -57,7 +57,7 @@ def _place(cell: Json) -> str:
     return f"{cell['endpoint']} on {cell['suite']} ({cell['condition']})"
 
 
-def _of_cell(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning]:
+def _of_cell(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]:
     yield from _of_status(cell)
     if "control" not in cell:  # a metronome answers nothing
         yield from _of_answers(cell, columns, inside)
@@ -65,7 +65,7 @@ def _of_cell(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning]:
     yield from _of_rates(cell, columns, inside)
 
 
-def _of_status(cell: Json) -> Iterator[Warning]:
+def _of_status(cell: Json) -> Iterator[Advice]:
     place, status = _place(cell), cell["status"]
     recorded = sum(status.values())
     again = status.get("disconnected", 0) + status.get("refused", 0)
@@ -73,46 +73,46 @@ def _of_status(cell: Json) -> Iterator[Warning]:
         missing = cell["planned"] - recorded
         parts = [f"{missing} of {cell['planned']} trials were not made"] if missing > 0 else []
         parts += [f"{again} could not be held (disconnected or refused)"] if again else []
-        yield Warning(
+        yield Advice(
             "incomplete",
             f"{place}: {' and '.join(parts)}",
             "voxmeter run --resume RUN makes them up",
         )
     if status.get("no_reply"):
-        yield Warning(
+        yield Advice(
             "silent-replies",
             f"{place}: {status['no_reply']} silent replies (with nothing audible) count as wrong",
             "listen to one (audio/), check the output format and rate of the endpoint",
         )
     if status.get("truncated"):
-        yield Warning(
+        yield Advice(
             "truncated",
             f"{place}: {status['truncated']} replies did not end within the limit and are scored "
             "on what came",
             "raise reply_limit_s, or ask for shorter answers in the instructions",
         )
     if status.get("bad_clip"):
-        yield Warning(
+        yield Advice(
             "bad-clip",
             f"{place}: {status['bad_clip']} clips could not be spoken and are in no figure",
             "voxmeter suites verify names the files",
         )
 
 
-def _of_answers(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning]:
+def _of_answers(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]:
     place, metrics = _place(cell), cell["metrics"]
     accuracy, replies = metrics["accuracy"], _replies(cell)
     unclear = columns.column("accuracy").state == UNSCORED
     unparsed = int(np.count_nonzero(inside & columns.with_reply & columns.closed & unclear))
     if replies and unparsed / replies > UNPARSED_SHARE:
-        yield Warning(
+        yield Advice(
             "many-unparsed",
             f"{place}: no clear answer in {unparsed} of {replies} replies; they count as wrong",
             "read them in the table of trials; ask for the answer in a full sentence",
         )
     disagreement = metrics["speech_text_disagreement"]
     if disagreement["n"] >= 5 and disagreement["value"] > DISAGREEMENT_SHARE:
-        yield Warning(
+        yield Advice(
             "text-speech-disagreement",
             f"{place}: speech and text of {disagreement['value']:.0%} of {disagreement['n']} "
             "replies give different answers",
@@ -120,27 +120,27 @@ def _of_answers(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning
         )
     waiting = _reasons(columns, inside)
     if waiting["open"]:
-        yield Warning(
+        yield Advice(
             "open-unscored",
             f"{place}: {waiting['open']} replies to open questions have no score: no judge yet",
             "they have length and word error rate; a [[judge]] scores the answer",
         )
     if waiting["untranscribed"]:
-        yield Warning(
+        yield Advice(
             "not-transcribed",
             f"{place}: {waiting['untranscribed']} replies have no transcript and are in no figure "
             "on answers",
             "voxmeter score RUN tries again and names the reason in scores.jsonl",
         )
     if accuracy["n"] and accuracy["low"] is None:
-        yield Warning(
+        yield Advice(
             "one-cluster",
             f"{place}: all items share one source, so accuracy has no interval",
             "add items of other clusters",
         )
     loops = metrics["repetition"]
     if loops["n"] and loops["value"]:
-        yield Warning(
+        yield Advice(
             "repetition",
             f"{place}: {round(loops['value'] * loops['n'])} transcripts say one phrase again and "
             "again",
@@ -148,30 +148,30 @@ def _of_answers(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning
         )
 
 
-def _of_latency(cell: Json) -> Iterator[Warning]:
+def _of_latency(cell: Json) -> Iterator[Advice]:
     place, audible = _place(cell), cell["metrics"]["first_audible_ms"]
     if audible["invalid"]:
-        yield Warning(
+        yield Advice(
             "late-frames",
             f"{place}: this machine sent or listened too late in {audible['invalid']} trials; "
             "their latency is left out",
             "lower concurrency, or stop what else runs here; voxmeter calibrate shows the limit",
         )
     if 0 < audible["n"] < 20 and "control" not in cell:
-        yield Warning(
+        yield Advice(
             "few-samples",
             f"{place}: {audible['n']} latencies; p95 needs 20 and p99 needs 100",
             "more items or --trials",
         )
     if cell["latency_kind"] == "mixed":
-        yield Warning(
+        yield Advice(
             "mixed-latency-kinds",
             f"{place}: its trials measure different kinds of latency, which cannot be averaged",
             "run them as two endpoints",
         )
 
 
-def _of_rates(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning]:
+def _of_rates(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]:
     """Audio that is delivered or spoken at a wrong speed: a rate in a header that is not true."""
     place = _place(cell)
     speed = _values(columns, inside, "words_per_second")
@@ -183,7 +183,7 @@ def _of_rates(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning]:
         spread = float(np.quantile(delivery, 0.9) - np.quantile(delivery, 0.1)) / middle
         near = [one for one in _RATIOS if abs(middle / one - 1) < _NEAR]
         if near and spread < _STEADY and not sounds_right:
-            yield Warning(
+            yield Advice(
                 "rate-mismatch",
                 f"{place}: audio comes steadily at {middle:.2f} seconds a second, as if its sample "
                 "rate were not the one that was announced",
@@ -193,27 +193,27 @@ def _of_rates(cell: Json, columns: Columns, inside: Flags) -> Iterator[Warning]:
     if len(speed) >= _ENOUGH:
         middle = float(np.median(speed))
         if not SPEAKING_RATES[0] <= middle <= SPEAKING_RATES[1]:
-            yield Warning(
+            yield Advice(
                 "rate-mismatch",
                 f"{place}: replies have {middle:.1f} words a second, unlike speech",
                 "compare output_rate with the endpoint's documentation; listen to one reply",
             )
 
 
-def _of_run(summary: Json) -> Iterator[Warning]:
+def _of_run(summary: Json) -> Iterator[Advice]:
     ok: dict[str, int] = {}
     for cell in summary["cells"]:
         ok[cell["endpoint"]] = ok.get(cell["endpoint"], 0) + cell["status"].get("ok", 0)
     for endpoint, count in ok.items():
         if not count:
-            yield Warning(
+            yield Advice(
                 "no-success",
                 f"{endpoint}: not one trial succeeded",
                 "voxmeter check tries the connection; the table of failures has the statuses",
             )
     hosts = summary["audit"]["hosts"]
     if len(hosts) > 1:
-        yield Warning(
+        yield Advice(
             "mixed-hosts",
             f"trials ran on {len(hosts)} machines ({', '.join(hosts[:4])}): their latencies differ "
             "by more than the endpoint",
@@ -222,7 +222,7 @@ def _of_run(summary: Json) -> Iterator[Warning]:
     if summary["calibration"] is None and any(
         cell["metrics"]["first_audible_ms"]["n"] for cell in summary["cells"]
     ):
-        yield Warning(
+        yield Advice(
             "not-calibrated",
             "how exact this machine's timing is was not measured",
             "voxmeter calibrate takes about 20 seconds",
@@ -252,4 +252,5 @@ def _reasons(columns: Columns, rows: Flags) -> dict[str, int]:
 
 def _values(columns: Columns, rows: Flags, metric: str) -> Floats:
     column = columns.column(metric)
-    return column.value[rows & (column.state == SCORED)]
+    values: Floats = column.value[rows & (column.state == SCORED)]
+    return values

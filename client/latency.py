@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,16 +78,10 @@ def _stream(paths: AttemptPaths, rows: Sequence[Row]) -> NDArray[np.float32] | N
     expected = sum(int(row.get("samples") or 0) for row in rows if row.get("kind") == "reply_audio")
     if expected == 0:
         return np.zeros(0, dtype=np.float32)
-    whole = whole_stream(paths)
-    file = whole if whole.is_file() else paths.reply
+    file = paths.stream if paths.stream.is_file() else paths.reply
     if not file.is_file():
         return None
     samples = read(file).samples
     if len(samples) != expected:
         raise ValueError(f"{file.name} has {len(samples)} samples, the log {expected}")
     return samples
-
-
-def whole_stream(paths: AttemptPaths) -> Path:
-    """Return where the whole output lies when the answer is only a part of it."""
-    return paths.reply.with_name(f"{paths.reply.name.removesuffix('.reply.flac')}.stream.flac")

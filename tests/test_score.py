@@ -14,7 +14,7 @@ from sample_run import Row, build, item, trial
 from voxmeter.client import config
 from voxmeter.client.audio import write_flac
 from voxmeter.client.bench import Bench
-from voxmeter.client.latency import latency_again, whole_stream
+from voxmeter.client.latency import latency_again
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.score import Progress, score_run
 from voxmeter.endpoints.errors import UserError
@@ -305,7 +305,7 @@ def test_the_whole_stream_is_read_where_the_answer_is_only_a_part(tmp_path: Path
     folder = build(tmp_path, [item("q0")], [row])
     with_files(folder, row)
     paths = folder.attempt_paths(row)
-    write_flac(whole_stream(paths), speech(), RATE)
+    write_flac(paths.stream, speech(), RATE)
     write_flac(paths.reply, speech()[:100], RATE)
     with folder:
         again = latency_again(folder, row)
