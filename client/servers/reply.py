@@ -180,8 +180,11 @@ class Speaker:
             await self._send(self._codec.reply_started())
 
     async def _wait(self, at_ns: int | None) -> None:
+        """Wait for the moment of a piece: exactly for the first, by the loop's timer for others."""
         if at_ns is None:
             await asyncio.sleep(0)  # a burst must not keep the other sessions waiting
+        elif self._reply.begun:
+            await self._connection.clock.sleep_until(at_ns)
         else:
             await self._punctual.until(at_ns)
 
