@@ -8,6 +8,7 @@ import unicodedata
 _SPACES = re.compile(r"\s+")
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _MARKUP = re.compile(r"([\\|`*_\[\]~$@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
+_JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # parts of words and of emoji
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -26,9 +27,9 @@ def plain(text: str, limit: int | None = None) -> str:
 
 
 def _is_visible(letter: str) -> bool:
-    if letter == "\N{ZERO WIDTH JOINER}":
+    if letter in _JOINERS:
         return True
-    return unicodedata.category(letter) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return unicodedata.category(letter) not in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
 def markdown(text: str, limit: int | None = 300) -> str:
