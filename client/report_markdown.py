@@ -261,18 +261,21 @@ def _trials(lines: Iterator[TrialLine]) -> Iterator[str]:
 def _trial_row(line: TrialLine) -> list[str]:
     trial, audible = line.trial, line.latency["first_audible_ms"]
     number = f" #{trial['trial']}" if trial["trial"] != 1 else ""
-    right = "-" if line.right is None else ("yes" if line.right else "no")
+    right = {None: "-", True: "yes", False: "no"}[line.right]
+    if line.unscored.startswith("no answer"):
+        right = "no answer"
+    warmup = bool(trial.get("warmup"))
     return [
         markdown(trial["endpoint"]),
         markdown(str(trial["item"])) + number,
         markdown(line.question),
-        markdown(line.reply) or "*nothing*",
+        markdown(line.reply) or ("" if warmup else "*nothing*"),
         markdown(line.answer),
         markdown(line.reference),
         right,
         markdown(line.rule or line.unscored),
         "-" if audible is None else f"{audible:.0f}",
-        "warm-up" if trial.get("warmup") else trial["status"],
+        "warm-up" if warmup else trial["status"],
     ]
 
 
