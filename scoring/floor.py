@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,8 @@ def find_floor(levels: NDArray[np.float32]) -> Floor:
     smoothed = smooth(levels, _FLOOR_FRAMES)
     lowest, low = (float(level) for level in np.quantile(smoothed, (0.02, 0.16)))
     lead = _lead_in(levels, speech_db)
-    if lead is not None and (lead <= HUSH_DBFS or lead <= low + _STEADY_DB):
-        return Floor(lead, speech_db)
+    if lead is not None and lead.is_background(low):
+        return Floor(lead.level_db, speech_db)
     steady = low - lowest <= _STEADY_DB and _longest(smoothed <= low + _STEADY_DB) >= _PAUSE_FRAMES
     if steady or low <= QUIETEST_DBFS:
         return Floor(low, speech_db)
@@ -68,12 +69,31 @@ def _longest(true: NDArray[np.bool_]) -> int:
     return int((edges[1::2] - edges[::2]).max(initial=0))
 
 
-def _lead_in(levels: NDArray[np.float32], speech_db: float) -> float | None:
-    """Return the level before the first loud stretch, or None if it begins at once."""
+class _Lead(NamedTuple):
+    """Steady sound before the first loud stretch: its level and its length."""
+
+    level_db: float
+    frames: int
+
+    def is_background(self, low_db: float) -> bool:
+        """Whether this is background, given the level of the quietest sixth of the clip.
+
+        Sound that is louder than the quiet further on may be a consonant; those are short.
+        """
+        if self.level_db <= low_db + _STEADY_DB:
+            return True
+        return self.level_db <= HUSH_DBFS and self.frames >= _PAUSE_FRAMES
+
+
+def _lead_in(levels: NDArray[np.float32], speech_db: float) -> _Lead | None:
+    """Return what comes before the first loud stretch, None if that begins at once or softly."""
     loud = levels >= speech_db - _SPEECH_BELOW_DB
     # Half of a 100 ms stretch: a click alone is not loud speech.
     count = np.convolve(loud, np.ones(_LEVEL_FRAMES), mode="full")[_LEVEL_FRAMES - 1 :]
     stretches = np.flatnonzero(loud & (count >= _LEVEL_FRAMES // 2))
     before = int(stretches[0]) if stretches.size else levels.size
     before = max(before - _RAMP_FRAMES, before // 2)
-    return float(np.median(levels[:before])) if before >= _LEAD_FRAMES else None
+    if before < _LEAD_FRAMES:
+        return None
+    low, middle, high = np.quantile(levels[:before], (0.2, 0.5, 0.8))
+    return _Lead(float(middle), before) if high - low <= _STEADY_DB else None

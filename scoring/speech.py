@@ -124,46 +124,60 @@ def audible_spans(
     sounding = np.diff(np.concatenate(([0], breaks + 1, [active.size])))
     long = (last - first + 1) * FRAME_MS >= BURST_MS
     keep = long & (sounding * FRAME_MS >= TICK_MS)
-    amplitude = 10 ** (threshold_db / 20)
     spans = [
-        (
-            _first_sample(audio, loudness, int(a), amplitude),
-            _end(audio, loudness, int(b), amplitude),
-        )
+        (_onset(audio, loudness, int(a), threshold_db), _end(audio, loudness, int(b), threshold_db))
         for a, b in zip(first[keep], last[keep], strict=True)
     ]
     return np.array(spans, dtype=np.int64).reshape(-1, 2), int(np.count_nonzero(~keep))
 
 
-def _first_sample(
-    audio: NDArray[np.floating], loudness: Loudness, frame: int, amplitude: float
+def _onset(audio: NDArray[np.floating], loudness: Loudness, frame: int, threshold_db: float) -> int:
+    """Return the first audible sample at the first audible frame of a stretch."""
+    begin = loudness.start + frame * loudness.frame
+    quiet = loudness.levels[max(0, frame - _QUIET_FRAMES) : frame]
+    return _edge(audio, begin, loudness.frame, quiet, threshold_db)
+
+
+def _end(audio: NDArray[np.floating], loudness: Loudness, frame: int, threshold_db: float) -> int:
+    """Return one past the last audible sample at the last audible frame of a stretch."""
+    begin = loudness.start + frame * loudness.frame
+    quiet = loudness.levels[frame + 1 : frame + 1 + _QUIET_FRAMES]
+    mirrored = max(0, audio.size - begin - loudness.frame)
+    return audio.size - _edge(audio[::-1], mirrored, loudness.frame, quiet, threshold_db)
+
+
+def _edge(
+    audio: NDArray[np.floating],
+    begin: int,
+    frame: int,
+    quiet: NDArray[np.float32],
+    threshold_db: float,
 ) -> int:
-    """Return the first sample of a frame that stands out from the quiet before it."""
-    begin = loudness.start + frame * loudness.frame
-    inside = audio[begin : begin + loudness.frame]
-    quiet = audio[max(0, begin - loudness.frame) : begin]
-    levels = loudness.levels[max(0, frame - _QUIET_FRAMES) : frame]
-    return begin + int(np.argmax(_stands_out(inside, quiet, levels, amplitude)))
+    """Return the first sample that stands out, near the first audible frame of the grid.
 
+    A frame of the rule may begin at any sample: were it bound to the grid, a fade would end up to
+    5 ms earlier or later with every resampling.
 
-def _end(audio: NDArray[np.floating], loudness: Loudness, frame: int, amplitude: float) -> int:
-    """Return one past the last sample of a frame that stands out from the quiet after it."""
-    begin = loudness.start + frame * loudness.frame
-    inside = audio[begin : begin + loudness.frame]
-    quiet = audio[begin + loudness.frame : begin + 2 * loudness.frame]
-    levels = loudness.levels[frame + 1 : frame + 1 + _QUIET_FRAMES]
-    return begin + inside.size - int(np.argmax(_stands_out(inside, quiet, levels, amplitude)[::-1]))
-
-
-def _stands_out(
-    inside: NDArray[np.floating],
-    quiet: NDArray[np.floating],
-    levels: NDArray[np.float32],
-    amplitude: float,
-) -> NDArray[np.bool_]:
-    """Return which samples of a frame are not those of the quiet beside it, shape (n,)."""
-    size = np.abs(inside - (float(quiet.mean()) if quiet.size else 0.0))
-    hiss = _HISS_PEAK * 10 ** (float(np.median(levels)) / 20) if levels.size else 0.0
+    Args:
+        audio: Shape (n,); reversed to find an end.
+        begin: Where the grid's frame begins in it.
+        frame: Samples a frame.
+        quiet: Levels of the frames before, dBFS.
+        threshold_db: Level from which a frame is audible, dBFS.
+    """
+    first = max(0, begin - 2 * frame)
+    near = audio[first : begin + frame].astype(np.float64)
+    near = np.pad(near, (0, max(0, frame - near.size)))
+    total = np.concatenate(([0.0], np.cumsum(near)))
+    square = np.concatenate(([0.0], np.cumsum(near**2)))
+    mean = (total[frame:] - total[:-frame]) / frame
+    power = (square[frame:] - square[:-frame]) / frame - mean**2
+    loud = np.flatnonzero(power >= 10 ** (threshold_db / 10))
+    first += int(loud[0]) if loud.size else max(0, begin - first)
+    before = audio[max(0, first - frame) : first]
+    size = np.abs(audio[first : first + frame] - (float(before.mean()) if before.size else 0.0))
+    amplitude = 10 ** (threshold_db / 20)
+    hiss = _HISS_PEAK * 10 ** (float(np.median(quiet)) / 20) if quiet.size else 0.0
     # A sample of hiss is louder than the hiss now and then; sound that hardly is keeps its frame.
-    clear: NDArray[np.bool_] = size >= (hiss if amplitude < hiss <= size.max() else amplitude)
-    return clear
+    clear = size >= (hiss if amplitude < hiss <= size.max() else amplitude)
+    return first + int(np.argmax(clear))

@@ -167,6 +167,35 @@ def test_a_clip_cut_in_mid_speech_is_speech_from_its_first_sample_to_its_last(vo
         assert bounds.end_sample >= one.samples.size - 1, one.name
 
 
+@pytest.mark.parametrize("voice", VOICES[:4])
+@pytest.mark.parametrize("lead_ms", [0, 203])
+def test_bounds_are_the_same_when_a_clip_is_cut_to_them(voice: str, lead_ms: float) -> None:
+    for one in spoken.utterances(voice):
+        # A soft beginning and end, as speech has them.
+        fade = np.linspace(0, 1, one.rate // 10) ** 3
+        shape = np.ones(one.samples.size)
+        shape[: fade.size], shape[-fade.size :] = fade, fade[::-1]
+        whole = found(np.asarray(one.samples * shape, dtype=np.float32), one.rate)
+        cut = (one.samples * shape)[whole.onset_sample : whole.end_sample]
+        again, onset, end = spoken.in_silence(
+            Spoken(one.name, cut.astype(np.float32), one.rate), lead_ms, 500
+        )
+        bounds = found(*pcm16(again, one))
+        assert bounds.onset_ms == pytest.approx(onset, abs=3)
+        assert bounds.end_ms == pytest.approx(end, abs=3)
+
+
+def test_resampling_hardly_moves_the_bounds() -> None:
+    moved = []
+    for one in spoken.utterances("hibari"):
+        samples, _, _ = spoken.in_silence(one, 300, 500)
+        before = found(samples, one.rate)
+        after = found(soxr.resample(samples, one.rate, 16_000), 16_000)
+        moved += [after.onset_ms - before.onset_ms, after.end_ms - before.end_ms]
+    assert np.median(np.abs(moved)) <= 1
+    assert np.abs(moved).max() <= 5
+
+
 def human(folder: Path, pattern: str, count: int) -> tuple[Spoken, ...]:
     paths = sorted(folder.glob(pattern))[:count]
     assert len(paths) == count
