@@ -38,7 +38,12 @@ _BEFORE = {
 
 
 def read_characters(
-    tokens: Sequence[Token], index: int, code: str, head: Decimal | None = None
+    tokens: Sequence[Token],
+    index: int,
+    code: str,
+    head: Decimal | None = None,
+    *,
+    signed: bool = False,
 ) -> tuple[int, Decimal] | None:
     """Return where a number in characters ends and its value, or None.
 
@@ -47,6 +52,7 @@ def read_characters(
         index: Where the number starts.
         code: Language; only zh, ja and ko have such numbers.
         head: A number in digits that stands just before ("3万").
+        signed: Whether a minus stands just before.
     """
     if code not in _AFTER or index >= len(tokens):
         return None
@@ -56,10 +62,10 @@ def read_characters(
         return None if scale is None else (index + 1, head * scale)
     for word in _MINUS[code]:
         if run.startswith(word):
-            rest = read_characters(tokens, index + len(word), code)
+            rest = read_characters(tokens, index + len(word), code, signed=True)
             return None if rest is None else (rest[0], -rest[1])
     length, value = _longest(run, code)
-    if value is None or not _alone(tokens, index, index + length, code):
+    if value is None or not (signed or _alone(tokens, index, index + length, code)):
         return None
     if run[length : length + 2] == "分之" or run[length : length + 2] == "分の":
         top, upper = _longest(run[length + 2 :], code)

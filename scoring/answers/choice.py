@@ -7,6 +7,7 @@ most explicit first. Where what is left names two options, there is no answer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from voxmeter.scoring.answers import content, roles
@@ -20,6 +21,7 @@ from voxmeter.scoring.answers.result import Answer, no_answer
 from voxmeter.scoring.answers.tokens import tokenise
 
 _LETTERS = frozenset({"letter", "sound", "position", "conflict"})
+_FAR = 100  # mentions; nobody reads out a longer list
 _TEXTS = frozenset({"content", "partial", "number"})
 
 
@@ -37,7 +39,7 @@ def read_choice(transcript: str, options: Sequence[str], code: str) -> Answer:
     numbers = scan(text.transcript.tokens, text.language)
     known = content.read_options(options, text.language)
     said = content.words(text.transcript, numbers)
-    whole = content.find_whole(text, known, said)
+    whole = content.only_results(text, content.find_whole(text, known, said), numbers)
     poles = _poles(known)
     if poles:
         whole = [mention for mention in whole if mention.label not in poles.values()]
@@ -164,7 +166,7 @@ def _without_lists(mentions: Sequence[Mention], count: int) -> list[Mention]:
 def _run(mentions: Sequence[Mention], index: int, count: int) -> int:
     """Return how many mentions from `index` on read out all options in order; 0 for none."""
     expected, place = 0, index
-    while place < len(mentions) and expected <= count:
+    while place < len(mentions) and expected <= count and place - index < _FAR:
         mention = mentions[place]
         if mention.role == "rejected" or (mention.role in {"explicit", "concluded"} and expected):
             return 0
@@ -182,13 +184,12 @@ def _without_questions(text: Text, mentions: Sequence[Mention]) -> list[Mention]
     """Return mentions with those in questions marked as weighed, if anything else is said."""
     questions = text.transcript.questions
     tokens = text.transcript.tokens
+    others = any(tokens[m.first].sentence not in questions and m.role != "listed" for m in mentions)
+    lengths = Counter(token.sentence for token in tokens)
     marked: list[Mention] = []
     for mention in mentions:
         sentence = tokens[mention.first].sentence
-        others = [
-            m for m in mentions if tokens[m.first].sentence not in questions and m.role != "listed"
-        ]
-        length = sum(token.sentence == sentence for token in tokens)
+        length = lengths[sentence]
         asked = sentence in questions and mention.role in {"plain", "alone", "explicit"}
         if asked and (others or length - (mention.last - mention.first) > 1):
             marked.append(mention.as_role("weighed"))
@@ -200,7 +201,7 @@ def _without_questions(text: Text, mentions: Sequence[Mention]) -> list[Mention]
 def _without_withdrawn(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
     """Return mentions with those before a correction marked as withdrawn."""
     marked = list(mentions)
-    for place in range(1, len(marked)):
+    for place in range(len(marked) - 1, 0, -1):
         one, other = marked[place - 1], marked[place]
         if other.role in {"rejected", "listed"} or not _corrected(text, one.last, other.first):
             continue
@@ -209,6 +210,7 @@ def _without_withdrawn(text: Text, mentions: Sequence[Mention]) -> list[Mention]
                 marked[earlier] = marked[earlier].as_role("withdrawn")
         if other.role in {"plain", "alone", "weighed"}:
             marked[place] = other.as_role("explicit")
+        break
     return marked
 
 
@@ -247,7 +249,7 @@ def _with_contrast(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
         start = marked[place - 1].last
         if not any(text.at("contrast", index) for index in range(start, other.first)):
             continue
-        for earlier in range(place):
+        for earlier in range(place - 1, max(-1, place - 1 - _FAR), -1):
             same = tokens[marked[earlier].first].sentence == tokens[other.first].sentence
             if same and marked[earlier].role in {"plain", "alone"}:
                 marked[earlier] = marked[earlier].as_role("weighed")

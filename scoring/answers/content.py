@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from voxmeter.scoring.answers.languages import Language
 from voxmeter.scoring.answers.mentions import Mention, Text, without_overlap
+from voxmeter.scoring.answers.number import in_sum, results
 from voxmeter.scoring.answers.numbers import Number, scan
 from voxmeter.scoring.answers.tokens import Token, Transcript, tokenise
 
@@ -19,6 +20,7 @@ _SPELLINGS = {
     "mum": "mom", "hr": "hour", "min": "minute", "sec": "second", "ml": "milliliter",
     "tyre": "tire", "aeroplane": "airplane", "fibre": "fiber", "labour": "labor", "catalogue": "catalog",
     "men": "man", "women": "woman", "children": "child", "feet": "foot", "mice": "mouse",
+    "male": "man", "female": "woman",
     "teeth": "tooth", "geese": "goose", "leaves": "leaf", "wolves": "wolf", "knives": "knife",
 }  # fmt: skip
 _STOP = frozenset(
@@ -224,3 +226,12 @@ def _distance(one: str, other: str) -> int:
                 min(row[place] + 1, row[place - 1] + 1, previous + (letter != candidate)),
             )
     return row[-1]
+
+
+def only_results(text: Text, found: Sequence[Mention], numbers: Sequence[Number]) -> list[Mention]:
+    """Return mentions without the terms of a calculation whose result is an option too."""
+    last = max((results(text, numbers)[-1:]), key=lambda n: n.first, default=None)
+    terms = {n.first for n in numbers if last and n.first < last.first and in_sum(text, n)}
+    kept = [mention for mention in found if mention.first not in terms]
+    named = last is not None and any(mention.first == last.first for mention in kept)
+    return kept if named else list(found)

@@ -15,6 +15,9 @@ Role = Literal[
 ]
 
 
+_MOST_FILLERS = 12
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """One option named at tokens `first` to `last`, the latter not included.
@@ -48,6 +51,8 @@ class Text:
 
     def at(self, name: str, index: int) -> int:
         """Return how many tokens the longest phrase of a set takes at `index`; 0 for none."""
+        if name == "and" and self.transcript.tokens[index].text in {"é", "è"}:
+            return 0  # the verb, which only its accent tells from "and"
         return self.language.phrases[name].at(self.transcript.tokens, index)
 
     def before(self, name: str, index: int) -> int:
@@ -73,7 +78,9 @@ class Text:
 
     def back(self, index: int, stop: int = 0) -> int:
         """Return where the fillers before `index` begin, within its sentence and after `stop`."""
-        while index > stop and not self.opens(index):
+        for _ in range(_MOST_FILLERS):
+            if index <= stop or self.opens(index):
+                break
             taken = self.before("filler", index)
             if not taken or index - taken < stop:
                 break
@@ -89,7 +96,9 @@ class Text:
 
     def forward(self, index: int) -> int:
         """Return where the fillers from `index` on end, within the sentence."""
-        while not self.closes(index) and (taken := self.at("filler", index)):
+        for _ in range(_MOST_FILLERS):
+            if self.closes(index) or not (taken := self.at("filler", index)):
+                break
             index += taken
         return index
 
@@ -97,10 +106,12 @@ class Text:
 def without_overlap(mentions: Sequence[Mention]) -> list[Mention]:
     """Return mentions in order; of two that share tokens of unequal length the longer stays."""
     kept: list[Mention] = []
+    longest: dict[int, int] = {}  # token to the length of the longest mention over it
     for mention in sorted(mentions, key=lambda m: (m.first - m.last, m.first)):
-        clash = [k for k in kept if k.first < mention.last and mention.first < k.last]
-        if all(k.last - k.first == mention.last - mention.first for k in clash):
+        length, places = mention.last - mention.first, range(mention.first, mention.last)
+        if all(longest.get(place, length) == length for place in places):
             kept.append(mention)
+            longest.update(dict.fromkeys(places, length))
     return sorted(kept, key=lambda m: (m.first, m.last))
 
 

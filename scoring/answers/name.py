@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from voxmeter.scoring.answers.languages import language as load
 from voxmeter.scoring.answers.mentions import Text
 from voxmeter.scoring.answers.result import Answer, no_answer
@@ -55,7 +57,10 @@ def _clauses(text: Text) -> list[tuple[int, int]]:
 def _initial(text: Text, index: int) -> bool:
     """Return whether a full stop before a token only ends an initial or a title."""
     before = text.transcript.tokens[index - 1]
-    short = (len(before.text) == 1 and before.raw.isupper() and index > 1) or before.bare in {
+    after = text.transcript.tokens[index]
+    short = (
+        len(before.text) == 1 and before.raw.isupper() and after.raw[:1].isupper()
+    ) or before.bare in {
         "mr",
         "mrs",
         "dr",
@@ -165,6 +170,13 @@ def _chosen(text: Text, candidates: list[tuple[int, int, str]]) -> tuple[int, in
         between = range(candidates[place - 1][1], candidates[place][0])
         if any(text.at("correction", i) or text.transcript.tokens[i].bare == "no" for i in between):
             return candidates[place]
+    concluded = [
+        later
+        for sooner, later in pairwise(candidates)
+        if any(text.at("final", index) for index in range(sooner[1], later[0]))
+    ]
+    if concluded:
+        return concluded[-1]
     for rule in ("predicate", "made-by", "frame"):
         found = [c for c in candidates if c[2] == rule]
         if found:

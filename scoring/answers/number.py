@@ -32,7 +32,8 @@ def read_number(transcript: str, code: str) -> Answer:
     if not text.transcript.tokens:
         return no_answer("empty", "nothing was said")
     numbers = _with_money(text, scan(text.transcript.tokens, text.language))
-    numbers = [n for n in numbers if not _is_label(text, n, numbers)]
+    others = len({n.value for n in numbers}) > 1
+    numbers = [n for n in numbers if not (others and _is_label(text, n))]
     cardinals = [n for n in numbers if n.form not in {"ordinal"} and not _is_pronoun(text, n)]
     numbers = _without_dates(text, cardinals) or [n for n in numbers if n.form == "ordinal"]
     numbers = _without_denied(text, _without_withdrawn(text, numbers))
@@ -45,7 +46,7 @@ def read_number(transcript: str, code: str) -> Answer:
         return no_answer("digits", "digits in a row may be one number or several")
     for rule, chosen in (
         ("answer", _cued(text, numbers)),
-        ("result", _results(text, numbers)),
+        ("result", results(text, numbers)),
         ("only", numbers),
     ):
         if chosen and len({n.value for n in chosen}) == 1:
@@ -54,7 +55,7 @@ def read_number(transcript: str, code: str) -> Answer:
             last = chosen[-1]
             if _in_range(text, last, numbers):
                 return no_answer("range", "a range is given")
-            if rule != "answer" and _in_sum(text, last):
+            if rule != "answer" and in_sum(text, last):
                 return no_answer("sum", "a calculation without its result")
             return Answer(last.value, rule, text.transcript.span(last.first, last.last))
     values = ", ".join(str(value) for value in sorted({n.value for n in numbers})[:5])
@@ -88,15 +89,12 @@ def _with_money(text: Text, numbers: Sequence[Number]) -> list[Number]:
     return joined
 
 
-def _is_label(text: Text, number: Number, numbers: Sequence[Number]) -> bool:
+def _is_label(text: Text, number: Number) -> bool:
     """Return whether a number only counts steps, options or pages."""
     labelled = text.before("number_label", number.first) > 0
     gap = text.transcript.gap(number.last)
-    others = any(n.value != number.value for n in numbers)
-    heads_list = (
-        text.opens(number.first) and number.form == "digits" and gap[:1] in {")"} and others
-    )
-    return (labelled and others) or heads_list
+    heads_list = text.opens(number.first) and number.form == "digits" and gap[:1] == ")"
+    return labelled or heads_list
 
 
 def _is_pronoun(text: Text, number: Number) -> bool:
@@ -195,13 +193,13 @@ def _ends(text: Text, number: Number) -> bool:
     )
 
 
-def _results(text: Text, numbers: Sequence[Number]) -> list[Number]:
+def results(text: Text, numbers: Sequence[Number]) -> list[Number]:
     """Return the number after the last "is" or "equals" of the reply."""
     found = [
         number
         for number in numbers
         if any(text.before("number_cue", i) for i in {text.back(number.first), number.first})
-        and not _in_sum(text, number, before_only=False)
+        and not in_sum(text, number, before_only=False)
     ]
     equations = [
         n
@@ -215,7 +213,7 @@ def _results(text: Text, numbers: Sequence[Number]) -> list[Number]:
     return found
 
 
-def _in_sum(text: Text, number: Number, *, before_only: bool = False) -> bool:
+def in_sum(text: Text, number: Number, *, before_only: bool = False) -> bool:
     """Return whether a number is a term of a calculation."""
     tokens = text.transcript.tokens
     after = tokens[number.last].bare if number.last < len(tokens) else ""

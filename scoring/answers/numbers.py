@@ -12,7 +12,7 @@ from typing import Literal
 from voxmeter.scoring.answers.characters import read_characters
 from voxmeter.scoring.answers.languages import Language
 from voxmeter.scoring.answers.tokens import Token, ends_sentence
-from voxmeter.scoring.answers.words import read_words
+from voxmeter.scoring.answers.words import read_words, series_form
 
 Form = Literal["digits", "words", "ordinal", "one", "year", "list"]
 _SUFFIXES = frozenset({"st", "nd", "rd", "th", "er", "eme", "ieme", "e", "º", "ª", "º"})
@@ -49,7 +49,7 @@ def scan(tokens: Sequence[Token], language: Language) -> list[Number]:
             continue
         found.append(_signed(tokens, number, language, found))
         index = number.last
-    return _joined(tokens, found, language)
+    return _with_powers(tokens, _with_degrees_below(tokens, found))
 
 
 def _read(tokens: Sequence[Token], index: int, language: Language) -> Number | None:
@@ -86,6 +86,8 @@ def _digit(token: Token) -> bool:
 
 def _read_digits(tokens: Sequence[Token], index: int, language: Language) -> Number | None:
     """Return a number that starts with digits."""
+    if (row := _single_digits(tokens, index)) is not None:
+        return row
     value = numeral(tokens[index].text, comma=language.comma)
     last = index + 1
     if value is None:
@@ -105,6 +107,9 @@ def _read_digits(tokens: Sequence[Token], index: int, language: Language) -> Num
             return Number(index, last + 1, value, "ordinal")
         if suffix in {"k", "bn"}:
             return Number(index, last + 1, value * _MULTIPLES[suffix], "digits")
+        exponent = re.fullmatch(r"e(\d{1,2})", suffix)
+        if exponent:
+            return Number(index, last + 1, value.scaleb(int(exponent[1])), "digits")
     tail = read_words(tokens, last, language, head=value)
     if tail is not None:
         return Number(index, tail[0], tail[1], "digits")
@@ -117,12 +122,28 @@ def _read_digits(tokens: Sequence[Token], index: int, language: Language) -> Num
 def _continues(tokens: Sequence[Token], index: int, last: int) -> bool:
     """Return whether a token is a further group of thousands written after a space."""
     group, head = tokens[last], tokens[index].text
+    spaced = group.gap == " " or (group.gap == ", " and group.text.startswith("0"))
     return (
-        group.gap == " "
+        spaced
         and re.fullmatch(r"\d{3}", group.text) is not None
         and re.fullmatch(r"[1-9]\d{0,2}", head) is not None
         and last - index < 5
     )
+
+
+def _single_digits(tokens: Sequence[Token], index: int) -> Number | None:
+    """Return three or more single digits, read out one by one, as one number."""
+    last = index
+    while (
+        last < len(tokens)
+        and re.fullmatch(r"\d", tokens[last].text)
+        and (last == index or tokens[last].gap in {" ", ", "})
+    ):
+        last += 1
+    digits = [int(token.text) for token in tokens[index:last]]
+    if len(digits) < 3:
+        return None
+    return Number(index, last, Decimal("".join(map(str, digits))), series_form(digits))
 
 
 def _ratio(
@@ -186,7 +207,7 @@ def _signed(
     return number
 
 
-def _joined(tokens: Sequence[Token], found: list[Number], language: Language) -> list[Number]:
+def _with_degrees_below(tokens: Sequence[Token], found: list[Number]) -> list[Number]:
     """Return the numbers with "five degrees below zero" read as one."""
     kept: list[Number] = []
     for number in found:
@@ -203,3 +224,45 @@ def _joined(tokens: Sequence[Token], found: list[Number], language: Language) ->
         else:
             kept.append(number)
     return kept
+
+
+def _with_powers(tokens: Sequence[Token], found: Sequence[Number]) -> list[Number]:
+    """Return the numbers with "10^3", "ten to the third" and "6 times 10 to the 4" read as one."""
+    kept: list[Number] = []
+    for number in found:
+        base = kept[-1] if kept else None
+        if base is None or not _raises(tokens, base, number):
+            kept.append(_power(tokens, number, None))
+            continue
+        power = _power(tokens, base, number)
+        kept[-1] = power
+        factor = kept[-2] if len(kept) > 1 else None
+        between = tokens[factor.last].bare if factor and factor.last < len(tokens) else ""
+        times = between in {"times", "x", "×", "mal", "fois", "por"}
+        if factor and times and power.first == factor.last + 1 and base.value == 10:
+            kept[-2:] = [Number(factor.first, power.last, factor.value * power.value, "digits")]
+    return kept
+
+
+def _raises(tokens: Sequence[Token], base: Number, exponent: Number) -> bool:
+    """Return whether the second number is the exponent of the first."""
+    if not 0 <= exponent.value <= 30 or exponent.value % 1 or abs(base.value) > 1000:
+        return False
+    between = [token.bare for token in tokens[base.last : exponent.first]]
+    if not between:
+        return tokens[exponent.first].gap == "^"
+    return between in (["to", "the"], ["to", "the", "power"], ["to", "the", "power", "of"])
+
+
+def _power(tokens: Sequence[Token], base: Number, exponent: Number | None) -> Number:
+    """Return a number raised to an exponent, or by the "squared" or "cubed" behind it."""
+    if exponent is not None:
+        last = exponent.last
+        if last < len(tokens) and tokens[last].bare == "power":
+            last += 1
+        return Number(base.first, last, base.value ** int(exponent.value), "digits")
+    after = tokens[base.last].bare if base.last < len(tokens) else ""
+    raised = {"squared": 2, "cubed": 3}.get(after)
+    if raised is None or abs(base.value) > 1000 or ends_sentence(tokens[base.last].gap):
+        return base
+    return Number(base.first, base.last + 1, base.value**raised, "digits")

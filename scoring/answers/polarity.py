@@ -221,7 +221,10 @@ def _without_questions(text: Text, found: Sequence[Pole]) -> list[Pole]:
     asked = text.transcript.questions
     tokens = text.transcript.tokens
     left = [pole for pole in found if tokens[pole.first].sentence not in asked]
-    return left or list(found)
+    if left or not found:
+        return left
+    sentence = [t for t in tokens if t.sentence == tokens[found[0].first].sentence]
+    return list(found) if len(sentence) <= found[0].last - found[0].first + 1 else []
 
 
 def _without_withdrawn(text: Text, found: Sequence[Pole]) -> list[Pole]:
@@ -249,7 +252,9 @@ def _unless_taken_back(text: Text, leading: list[Pole], found: Sequence[Pole]) -
     chosen = [leading[0]]
     for pole in found:
         bare = text.closes(pole.last) or text.bounded(pole.last)
-        lone = text.opens(text.back(pole.first)) or text.bounded(pole.first)
+        start = text.back(pole.first)
+        start -= text.before("contrast", start) or text.before("and", start)
+        lone = text.opens(start) or text.bounded(start)
         if (
             pole is not leading[0]
             and pole.value != leading[0].value

@@ -61,6 +61,8 @@ def _ordinal(text: Text, index: int, count: int) -> Mention | None:
     elif rank == -1 and words[:1] == ["but"] and len(words) > 1 and words[1] in _BUT:
         rank, last = _BUT[words[1]], last + 2
     place = rank - 1 if rank > 0 else count + rank
+    if rank == 0:
+        place = count // 2 if count % 2 else -1
     if not 0 <= place < count or not _stands_for_option(text, index, last):
         return None
     return Mention(index, last + text.at("place", last), place, "position")

@@ -131,12 +131,9 @@ def assign(text: Text, groups: Sequence[Sequence[Mention]]) -> list[Mention]:
 def _combined(before: Role, after: Role) -> Role:
     """Return the role that what stands before and after gives together."""
     if "rejected" in {before, after}:
-        both = before == after
-        return (
-            "rejected"
-            if not both and after != "explicit"
-            else ("explicit" if not both else "rejected")
-        )
+        if before == "plain" or before == "alone":
+            return "rejected"
+        return "weighed" if before == after else "rejected"
     if "weighed" in {before, after}:
         return "explicit" if after == "explicit" and before != "weighed" else "weighed"
     if "concluded" in {before, after}:
@@ -198,8 +195,10 @@ def _weighed(text: Text, first: int, stop: int) -> bool:
     while index > stop and not text.opens(index):
         if text.before("contrast", index):
             return False
-        length = text.at("hedge", index - 1)
-        if length:
+        if text.at("hedge", index - 1):
+            return True
+        comma = any("," in text.transcript.gap(place) for place in range(index, first + 1))
+        if text.at("concession", index - 1) and not comma:
             return True
         index -= 1
     return False
@@ -212,7 +211,8 @@ def _role_after(text: Text, last: int) -> Role:
     gap = text.transcript.gap(last)
     index = last
     right, wrong, seems = text.at("right", index), text.at("wrong", index), text.at("seems", index)
-    if right and right >= max(wrong, seems):
+    reversed_cue = right == 2 and text.transcript.tokens[index].bare == "it"
+    if right and right >= max(wrong, seems) and (not reversed_cue or text.closes(index + right)):
         return "explicit"
     if wrong and wrong >= seems and not gap.strip(" \"')*"):
         return "rejected"

@@ -49,6 +49,7 @@ _NOT = re.compile(r"(?P<verb>is|are|was|were|do|does|did|could|would|should|must
 _IS_AFTER = frozenset(
     "it that what here there answer he she this which one choice who where".split()
 )
+_JOINED = re.compile(r"((?i:option|answer|choice|letter))([A-Z])")
 MAX_CHARACTERS = 40_000
 """Transcripts are read up to here; a reply of four hours of speech is no answer."""
 
@@ -175,6 +176,9 @@ def _compose(text: str) -> str:
 def _parts(word: str) -> tuple[str, ...]:
     """Return a contraction's words; any other word alone."""
     lower = word.casefold()
+    joined = _JOINED.fullmatch(word)
+    if joined:
+        return joined.groups()
     if "'" not in lower and lower != "cannot":
         return (word,)
     if lower in {"can't", "cannot"}:

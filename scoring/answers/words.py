@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from decimal import Decimal
 from functools import lru_cache
 from typing import Literal
@@ -13,7 +14,7 @@ from voxmeter.scoring.answers.tokens import Token, ends_sentence
 Form = Literal["words", "ordinal", "one", "year", "list"]
 _BY_LIBRARY = frozenset({"de", "es", "fr", "it", "nl", "pt"})
 _LONGEST = 14
-_A = frozenset({"a", "an"})
+_A = frozenset("a an un une una uno um uma ein eine einen einem een".split())
 
 
 def read_words(
@@ -103,7 +104,8 @@ class _Reader:
         if not digits:
             rest = _Reader((), self._language)
             rest._words, rest._exact = self._words[at:], self._exact[at:]  # noqa: SLF001
-            small = rest._own() if rest._language.code not in _BY_LIBRARY else None  # noqa: SLF001
+            library = self._language.code in _BY_LIBRARY
+            small = _by_library(tuple(rest._exact), self._language) if library else rest._own()  # noqa: SLF001
             if small is not None and small[1] < 100:
                 self._used = small[0]
                 digits = str(small[1])
@@ -115,7 +117,7 @@ class _Reader:
         if role == "part" and self._value(at) == 2:
             after = at + 1 + (self._word(at + 1) in _A)
             return Decimal("0.5"), after if self._role(after) == "scale" else at + 1
-        if self._word(at) in self._language.articles:
+        if self._word(at) in _A:
             pass
         elif role == "unit":
             top = Decimal(self._value(at))
@@ -193,10 +195,14 @@ class _Reader:
             return 3, Decimal(values[0] * 100 + values[2]), "year"
         if len(values) < 3 or max(values) > 9 or self._role(len(values)) == "scale":
             return None
-        text = "".join(map(str, values))
-        counted = all(b - a == 1 for a, b in zip(values, values[1:], strict=False))
-        repeated = len(set(values)) == 1 and len(values) > 4
-        return len(values), Decimal(text), "list" if counted or repeated else "words"
+        return len(values), Decimal("".join(map(str, values))), series_form(values)
+
+
+def series_form(digits: Sequence[int]) -> Literal["words", "list"]:
+    """Return "list" for digits that count up or repeat: they may be several numbers."""
+    counted = all(later - sooner == 1 for sooner, later in pairwise(digits))
+    repeated = len(set(digits)) == 1 and len(digits) > 4
+    return "list" if counted or repeated else "words"
 
 
 @lru_cache(maxsize=4096)

@@ -19,7 +19,7 @@ from voxmeter.scoring.answers.tokens import without_accents
 
 _PHRASES = (
     "cue", "weak", "final", "right", "wrong", "seems", "not", "not_claim", "except_before",
-    "except_after", "option", "place", "filler", "and", "or", "correction", "hedge", "contrast",
+    "except_after", "option", "place", "filler", "and", "or", "correction", "hedge", "contrast", "concession",
     "aside", "all", "none", "both", "neither", "unknown",
     "yes", "no", "neutral", "true", "false", "either", "claim", "denial",
     "number_cue", "number_label", "half_words", "about", "name_cue", "name_after", "name_skip",

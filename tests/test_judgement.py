@@ -1,0 +1,147 @@
+"""Judges' replies against the verdicts they hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from voxmeter.scoring.judgement import Protocol, read_judgement
+
+CASES = Path(__file__).parent / "cases" / "judge.jsonl"
+ROWS = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+PROTOCOLS: tuple[Protocol, ...] = ("single", "pair", "binary", "json")
+ONE_TO_TEN: dict[str, Any] = {"low": 1, "high": 10, "integer": True}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
+def test_a_labelled_reply_gets_its_verdict(row: dict[str, Any]) -> None:
+    read = read_judgement(
+        row["raw"], row["protocol"], low=row["low"], high=row["high"], integer=row["integer"]
+    )
+    expected = tuple(row["value"]) if isinstance(row["value"], list) else row["value"]
+    assert read.value == expected, read
+    assert (read.value is None) == (read.reason is not None)
+
+
+@pytest.mark.parametrize(
+    ("report", "raw", "protocol", "scale", "value"),
+    [
+        ("JD-02", 'The reply says "Score: 10. [[10]]". Score: 3', "single", ONE_TO_TEN, 3),
+        ("JD-04", "There are 5 reasons why this is a 9.", "single", ONE_TO_TEN, 9),
+        ("JD-05", "Score: 85", "single", ONE_TO_TEN, None),
+        ("JD-06", 'a {b} {"score": 8, "reason": "uses {x}"}', "json", ONE_TO_TEN, 8),
+        ("JD-08", "[[7]] so 7/10", "single", ONE_TO_TEN, 7),
+        ("JD-08", "8 out of 10", "single", ONE_TO_TEN, 8),
+        ("JD-08", ".8", "single", {"low": 0, "high": 1}, 0.8),
+        ("JD-09", "The answer is not correct.", "binary", {}, "no"),
+        ("JD-10", "Score: 0", "single", {"low": 0, "high": 10, "integer": True}, 0),
+        ("JD-10", "Score: 0", "single", ONE_TO_TEN, None),
+        ("JD-15", '{"helpfulness": 7}', "json", ONE_TO_TEN, None),
+    ],
+)
+def test_a_reported_fault_stays_mended(
+    report: str, raw: str, protocol: Protocol, scale: dict[str, Any], value: object
+) -> None:
+    assert read_judgement(raw, protocol, **scale).value == value, report
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("I would rate this response a 7 out of 10.", 7),
+        ("Final score: 6\nScore for style: 9", 6),
+        ("<think>maybe 3</think>8", 8),
+        ("Score: 8.0", 8),
+        ("Score: ４", 4),
+        ("The final score is 7.", 7),
+        ("Score: 1-2", None),
+        ("8\n\nGood.", 8),
+    ],
+)
+def test_one_score_is_read_in_the_ways_judges_write_it(raw: str, value: int | None) -> None:
+    assert read_judgement(raw, "single", **ONE_TO_TEN).value == value
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ('{"score": true}', None),
+        ('{"score": null}', None),
+        ('{"score": "8"}', 8),
+        ('```json\n{"score": 8}\n```', 8),
+        ('{"score": 3, "score": 8}', None),
+        ('{"score": 8} {"score": 8}', 8),
+        ('{"score": 1e999}', None),
+        ('{"score": ' + "9" * 5000 + "}", None),
+    ],
+)
+def test_a_json_score_is_a_number_given_once(raw: str, value: int | None) -> None:
+    assert read_judgement(raw, "json", **ONE_TO_TEN).value == value
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("[[8, 6]]", (8, 6)),
+        ("8 and 6", (8, 6)),
+        ("Response A: 7\nResponse B: 9", (7, 9)),
+        ("8 6 7", None),
+        ("Assistant 1: 8\nAssistant 1: 6", None),
+    ],
+)
+def test_a_pair_is_two_scores_and_no_more(raw: str, value: tuple[int, int] | None) -> None:
+    assert read_judgement(raw, "pair", **ONE_TO_TEN).value == value
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("Verdict: yes", "yes"),
+        ("The answer is correct.", "yes"),
+        ("Incorrect.", "no"),
+        ("Partially correct", None),
+        ("Yes and no.", None),
+        ("yes/no", None),
+    ],
+)
+def test_a_binary_verdict_is_plain_or_none(raw: str, value: str | None) -> None:
+    assert read_judgement(raw, "binary").value == value
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(
+        st.none(), st.text(max_size=80), st.text('{}[]":,0123456789.-/% Scoreyn', max_size=60)
+    ),
+    st.sampled_from(PROTOCOLS),
+    st.booleans(),
+)
+def test_any_reply_gives_a_verdict_on_the_scale_or_a_reason(
+    raw: str | None,
+    protocol: Protocol,
+    integer: bool,  # noqa: FBT001
+) -> None:
+    read = read_judgement(raw, protocol, low=1, high=10, integer=integer)
+    assert (read.value is None) == (read.reason is not None)
+    numbers = read.value if isinstance(read.value, tuple) else (read.value,)
+    for number in numbers:
+        assert not isinstance(number, int | float) or 1 <= number <= 10
+
+
+@pytest.mark.parametrize(
+    "raw", ["Score: " * 5000, "{" * 20_000, '{"a":' * 5000, "[[8" * 6000, "1 " * 9000]
+)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_hostile_reply_ends_in_a_verdict_or_a_reason(raw: str, protocol: Protocol) -> None:
+    read = read_judgement(raw, protocol, **ONE_TO_TEN)
+    assert (read.value is None) == (read.reason is not None)
+
+
+def test_an_unknown_protocol_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no judge protocol"):
+        read_judgement("8", "stars")  # type: ignore[arg-type]
