@@ -180,20 +180,28 @@ def speakers_of(items: Sequence[Item]) -> tuple[str, ...]:
 def _part(part: Recording | Spoken, place: str, speaker_for: SpeakerFor, folder: Path) -> Pcm:
     if isinstance(part, Recording):
         return audio.read(part.path)
-    kept = folder / f"{_text_key(part)}.flac"
-    try:
-        return audio.read(kept)
-    except ClipError:  # not spoken yet, or damaged: speak it (again)
-        pass
+    path = folder / f"{_text_key(part)}.flac"
+    if (kept := _kept(path)) is not None:
+        return kept
     with _speaking:
-        voice = speaker_for(part.speaker)
-        pieces = [np.asarray(piece, dtype=np.float32) for piece in voice.speak(part.text)]
+        return _kept(path) or _spoken(part, place, speaker_for(part.speaker), path)
+
+
+def _kept(path: Path) -> Pcm | None:
+    try:
+        return audio.read(path)
+    except ClipError:  # not spoken yet, or damaged: speak it (again)
+        return None
+
+
+def _spoken(part: Spoken, place: str, voice: Speaker, path: Path) -> Pcm:
+    pieces = [np.asarray(piece, dtype=np.float32) for piece in voice.speak(part.text)]
     if not sum(len(piece) for piece in pieces):
         raise ClipError(place, f"voice {part.speaker!r} has nothing to say for {part.text!r:.60}")
     # as the cache keeps it, so that the first trial hears the same as all later ones
-    samples = audio.from_pcm16(audio.to_pcm16(np.concatenate(pieces)))
-    _keep(kept, Pcm(samples, voice.rate))
-    return Pcm(samples, voice.rate)
+    pcm = Pcm(audio.from_pcm16(audio.to_pcm16(np.concatenate(pieces))), voice.rate)
+    _keep(path, pcm)
+    return pcm
 
 
 def _keep(path: Path, pcm: Pcm) -> None:

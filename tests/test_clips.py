@@ -123,6 +123,7 @@ def test_threads_may_render_at_the_same_time(tmp_path: Path) -> None:
     assert hashes == hashes[:5] * 8
     assert len(set(hashes)) == 5
     assert len(list(tmp_path.iterdir())) == 5
+    assert len(voice.said) == 5
 
 
 @pytest.mark.parametrize(
