@@ -367,6 +367,23 @@ def test_a_session_of_text_may_have_any_output_format_but_not_any_input() -> Non
         codec.receive(told(type="session.updated", session={"audio": {"input": other}}))
 
 
+def test_a_confirmed_format_without_a_rate_is_the_one_that_was_asked_for() -> None:
+    bare = {"format": {"type": "audio/pcm"}}
+    session = {"audio": {"input": bare, "output": bare}}
+    codec = client(Settings(input_rate=16000, output_rate=16000))
+    assert heard(codec, [told(type="session.updated", session=session)]) == [Ready()]
+    codec = client(Settings(options={"input_encoding": "pcmu"}))
+    with pytest.raises(ProtocolError, match="input as audio/pcm at 24000, not audio/pcmu at 8000"):
+        codec.receive(told(type="session.updated", session=session))
+
+
+@pytest.mark.parametrize("name", ["response.text.delta", "response.text.done"])
+def test_a_close_after_words_alone_is_a_lost_connection_too(name: str) -> None:
+    codec = ready()
+    heard(codec, [told(type=name, delta="Hm", text="Hm")])
+    assert heard(codec, [Ended(4000, "bye")]) == [Closed(4000, "bye")]
+
+
 def test_a_bare_format_name_in_the_newer_place_is_understood() -> None:
     codec = client(Settings())
     audio = {"input": {"format": "pcm16"}, "output": {"format": "g711_ulaw"}}
