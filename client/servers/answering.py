@@ -115,6 +115,7 @@ class Answering:
         await self.stop("cancelled")
         self._turns += 1
         reply = Reply(self._turns, wishes.tag, Delivery(self._codec.output_rate), settled)
+        reply.searched = self._house.truth is not None
         reply.end_ns = captured.pieces[-1].t_ns if captured.pieces else asked_ns
         turn = UserTurn(
             samples=np.zeros(0, np.float32),
@@ -224,6 +225,7 @@ class Answering:
 
     def _search_and_write(self, truth: TruthLog, reply: Reply) -> None:
         bounds = speech_bounds(np.concatenate(reply.speech), reply.delivery.rate)
+        reply.speech.clear()
         reply.delivery.onset = None if bounds is None else bounds.onset_sample
         self._write(truth, reply)
 

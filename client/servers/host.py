@@ -29,7 +29,7 @@ from voxmeter.endpoints.serving import ServerCodec
 CLIENT_KEYS = frozenset({"model", "intent", "call_id", "deployment", "api-version"})
 """Query keys that clients of hosted services send by themselves; nothing here depends on them."""
 
-_QUEUE_FRAMES = 1024
+_QUEUE_FRAMES = 64  # more than a second of audio; beyond it the client has to wait
 _CLOSE_TIMEOUT_S = 1.0
 _PROTOCOL_CLOSE, _FAULT_CLOSE = 1002, 1011
 
@@ -57,7 +57,7 @@ class HostSettings:
     query: Mapping[str, str] = field(default_factory=dict)
     max_message_mib: int = 64
     max_sessions: int = 256
-    turn_limit_s: float = 600.0
+    turn_limit_s: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)

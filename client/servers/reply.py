@@ -49,7 +49,8 @@ class Reply:
         withdrawn: Whether it was taken back, because the user had not finished.
         heard: What the user was understood to say.
         words: The reply's own text, as far as it was sent.
-        speech: The first minute of its samples, packet by packet.
+        searched: Whether its first audible sample is wanted, and known by nobody.
+        speech: Then, the first minute of its samples, packet by packet.
         task: Whatever produces it.
     """
 
@@ -67,6 +68,7 @@ class Reply:
     withdrawn: bool = False
     heard: str = ""
     words: list[str] = field(default_factory=list)
+    searched: bool = False
     speech: list[Samples] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
 
@@ -167,7 +169,9 @@ class Speaker:
 
     def _sent(self, samples: Samples, stamp: int) -> None:
         self._reply.delivery.packets.append(Packet(stamp, len(samples)))
-        if self._reply.delivery.samples <= _KEPT_S * self._reply.delivery.rate:
+        delivery = self._reply.delivery
+        wanted = self._reply.searched and delivery.onset is None
+        if wanted and delivery.samples <= _KEPT_S * delivery.rate:
             self._reply.speech.append(samples)
         self._reply.settle()
 
