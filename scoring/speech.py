@@ -80,7 +80,7 @@ def speech_bounds(samples: NDArray[np.floating], rate: int) -> Bounds | None:
         ValueError: If the samples are not finite floats of shape (n,), n > 0, or the rate is no
             rate.
     """
-    sound = find_sound(samples, rate)
+    sound = find_sound(samples, rate, inner=False)
     if sound.spans.size == 0:
         return None
     onset, end = int(sound.spans[0, 0]), int(sound.spans[-1, 1])
@@ -88,8 +88,15 @@ def speech_bounds(samples: NDArray[np.floating], rate: int) -> Bounds | None:
     return Bounds(onset * scale, end * scale, onset, end, sound.kind, sound.method, sound.clicks)
 
 
-def find_sound(samples: NDArray[np.floating], rate: int) -> Sound:
-    """Return every audible stretch of a signal; arguments and errors as in `speech_bounds`."""
+def find_sound(samples: NDArray[np.floating], rate: int, *, inner: bool = True) -> Sound:
+    """Return every audible stretch of a signal.
+
+    Args:
+        samples: As in `speech_bounds`, which raises the same errors.
+        rate: Samples a second.
+        inner: Whether edges between two stretches are to be exact too, not only the first and the
+            last one; if not, they are those of 5 ms frames.
+    """
     audio = checked(samples, rate)
     loudness = measure(audio, rate)
     floor = find_floor(loudness.levels)
@@ -102,17 +109,17 @@ def find_sound(samples: NDArray[np.floating], rate: int) -> Sound:
         spans = noisy_speech(audio, rate, loudness, floor)
         if spans.size:
             return Sound(spans, "speech", "silero")
-        spans, clicks = audible_spans(audio, loudness, floor.floor_db + MARGIN_DB)
+        spans, clicks = audible_spans(audio, loudness, floor.floor_db + MARGIN_DB, inner=inner)
         if not spans.size:  # rain, a steady tone: it is its own background
-            spans, clicks = audible_spans(audio, loudness, QUIETEST_DBFS)
+            spans, clicks = audible_spans(audio, loudness, QUIETEST_DBFS, inner=inner)
         return Sound(spans, "audible", "silero", clicks)
     threshold = max(QUIETEST_DBFS, floor.floor_db + MARGIN_DB)
-    spans, clicks = audible_spans(audio, loudness, threshold)
+    spans, clicks = audible_spans(audio, loudness, threshold, inner=inner)
     return Sound(spans, "speech", "level", clicks)
 
 
 def audible_spans(
-    audio: NDArray[np.floating], loudness: Loudness, threshold_db: float
+    audio: NDArray[np.floating], loudness: Loudness, threshold_db: float, *, inner: bool = True
 ) -> tuple[NDArray[np.int64], int]:
     """Return the stretches at or above a level, shape (k, 2), and how many clicks were left out."""
     active = np.flatnonzero(loudness.levels >= threshold_db)
@@ -124,11 +131,14 @@ def audible_spans(
     sounding = np.diff(np.concatenate(([0], breaks + 1, [active.size])))
     long = (last - first + 1) * FRAME_MS >= BURST_MS
     keep = long & (sounding * FRAME_MS >= TICK_MS)
-    spans = [
-        (_onset(audio, loudness, int(a), threshold_db), _end(audio, loudness, int(b), threshold_db))
-        for a, b in zip(first[keep], last[keep], strict=True)
-    ]
-    return np.array(spans, dtype=np.int64).reshape(-1, 2), int(np.count_nonzero(~keep))
+    first, last = first[keep], last[keep]
+    spans = loudness.start + np.stack((first, last + 1), axis=1) * loudness.frame
+    for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+        if inner or number == 0:
+            spans[number, 0] = _onset(audio, loudness, a, threshold_db)
+        if inner or number == first.size - 1:
+            spans[number, 1] = _end(audio, loudness, b, threshold_db)
+    return spans.astype(np.int64), int(np.count_nonzero(~keep))
 
 
 def _onset(audio: NDArray[np.floating], loudness: Loudness, frame: int, threshold_db: float) -> int:
@@ -166,18 +176,19 @@ def _edge(
         threshold_db: Level from which a frame is audible, dBFS.
     """
     first = max(0, begin - 2 * frame)
-    near = audio[first : begin + frame].astype(np.float64)
-    near = np.pad(near, (0, max(0, frame - near.size)))
-    total = np.concatenate(([0.0], np.cumsum(near)))
-    square = np.concatenate(([0.0], np.cumsum(near**2)))
-    mean = (total[frame:] - total[:-frame]) / frame
-    power = (square[frame:] - square[:-frame]) / frame - mean**2
+    near = audio[first : begin + frame]
+    sums = np.zeros((2, max(near.size, frame) + 1))
+    sums[0, 1 : near.size + 1] = near
+    sums[1] = sums[0] ** 2
+    np.cumsum(sums, axis=1, out=sums)
+    mean, square = (sums[:, frame:] - sums[:, :-frame]) / frame
+    power = square - mean**2
     loud = np.flatnonzero(power >= 10 ** (threshold_db / 10))
     first += int(loud[0]) if loud.size else max(0, begin - first)
     before = audio[max(0, first - frame) : first]
     size = np.abs(audio[first : first + frame] - (float(before.mean()) if before.size else 0.0))
     amplitude = 10 ** (threshold_db / 20)
-    hiss = _HISS_PEAK * 10 ** (float(np.median(quiet)) / 20) if quiet.size else 0.0
+    hiss = _HISS_PEAK * 10 ** (float(np.sort(quiet)[quiet.size // 2]) / 20) if quiet.size else 0.0
     # A sample of hiss is louder than the hiss now and then; sound that hardly is keeps its frame.
     clear = size >= (hiss if amplitude < hiss <= size.max() else amplitude)
     return first + int(np.argmax(clear))

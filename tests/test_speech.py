@@ -182,7 +182,8 @@ def test_bounds_are_the_same_when_a_clip_is_cut_to_them(voice: str, lead_ms: flo
         )
         bounds = found(*pcm16(again, one))
         assert bounds.onset_ms == pytest.approx(onset, abs=3)
-        assert bounds.end_ms == pytest.approx(end, abs=3)
+        # Cut inside its last period, a voice may end a period earlier.
+        assert bounds.end_ms == pytest.approx(end, abs=10)
 
 
 def test_resampling_hardly_moves_the_bounds() -> None:
