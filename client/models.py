@@ -315,7 +315,8 @@ def _from_hub(name: str, *, allow_downloads: bool) -> Located:
     except Exception as error:  # noqa: BLE001 - foreign: network and cache errors of many kinds
         if not allow_downloads:
             found = "not on this machine, and downloads are not allowed"
-            cure = f"allow downloads, give a path, or use one of {_names('whisper')}"
+            known = _names("whisper")
+            cure = f"set allow_downloads = true in [transcribe], give a path, or use {known}"
         else:
             found = f"the hub did not give it ({type(error).__name__}: {str(error)[:120]})"
             cure = "check the name and the connection, or give a path"

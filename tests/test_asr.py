@@ -1,4 +1,10 @@
-"""Whisper with its real tiny and base models, on speech of the embedded voices."""
+"""Whisper with its real tiny and base models, on speech of the embedded voices.
+
+Numbers such as AS-01 name reports of users of other tools, of which each test keeps one from
+coming true here: AS-01 words out of silence, AS-04 recognition loops, AS-11 one word heard as
+another language, AS-17 language detected on leading silence. AS-16, two replies at a time, is in
+`test_transcribe.py`.
+"""
 
 from __future__ import annotations
 
@@ -65,9 +71,9 @@ def _noise(seconds: float, dbfs: float) -> Samples:
 
 
 QUIET = {
-    "2 s of zeros": np.zeros(2 * RATE, np.float32),
-    "30 s of zeros": np.zeros(30 * RATE, np.float32),
-    "noise at -60 dBFS": _noise(2, -60),
+    "AS-01: 2 s of zeros": np.zeros(2 * RATE, np.float32),
+    "AS-01: 30 s of zeros": np.zeros(30 * RATE, np.float32),
+    "AS-01: noise at -60 dBFS": _noise(2, -60),
     "zeros, then noise at -60 dBFS": np.concatenate([np.zeros(RATE, np.float32), _noise(2, -60)]),
     "nothing at all": np.zeros(0, np.float32),
     "one sample": np.ones(1, np.float32),
@@ -102,12 +108,14 @@ def test_samples_that_are_no_numbers_are_counted_and_the_rest_is_read(
     assert "Paris" in heard.text
 
 
-def test_the_language_is_the_one_asked_for_even_for_one_word(base: Transcriber, say: Say) -> None:
+def test_as_11_the_language_is_the_one_asked_for_even_for_one_word(
+    base: Transcriber, say: Say
+) -> None:
     heard = base.transcribe(say("Continue."), "en")
     assert (heard.text.rstrip("."), heard.language) == ("Continue", "en")
 
 
-def test_auto_detects_on_the_voiced_part_not_on_leading_silence(
+def test_as_17_auto_detects_on_the_voiced_part_not_on_leading_silence(
     base: Transcriber, say: Say
 ) -> None:
     late = np.concatenate([np.zeros(40 * RATE, np.float32), say("The capital of France is Paris.")])
@@ -124,7 +132,7 @@ def test_a_model_that_hears_english_only_refuses_other_languages(tiny: Transcrib
         tiny.transcribe(np.zeros(RATE), "klingon")
 
 
-def test_a_looping_transcript_is_flagged_and_its_text_kept(
+def test_as_04_a_looping_transcript_is_flagged_and_its_text_kept(
     tiny: Transcriber, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "The answer is B. " * 300

@@ -53,7 +53,7 @@ def _text(outcome: Transcript | Unscored) -> str:
     return outcome.text
 
 
-def test_concurrent_replies_come_back_each_with_its_own_text(
+def test_as_16_concurrent_replies_come_back_each_with_its_own_text(
     shared: TranscriberPool, spoken: dict[str, Pcm]
 ) -> None:
     async def both() -> list[Transcript | Unscored]:
