@@ -252,6 +252,38 @@ async def test_a_pause_before_anything_was_said_is_a_pause_within_the_turn(tmp_p
     assert line["user_end_ns"] == brain.turns[1].end_ns
 
 
+async def test_speech_long_after_the_turn_is_a_new_turn_though_nothing_was_said(
+    tmp_path: Path,
+) -> None:
+    brain = Scripted()
+    brain.held.clear()
+    truth = tmp_path / "truth.jsonl"
+    async with served(brain, truth) as url, client(url) as one:
+        await one.say(question(tail_ms=200))
+        await brain.asked.get()
+        await one.say(question(lead_ms=1600))
+        await brain.asked.get()
+    assert [turn.number for turn in brain.turns] == [1, 2]
+    assert [row["outcome"] for row in rows(truth)] == ["cancelled", "disconnected"]
+
+
+async def test_long_speech_is_sent_a_second_at_a_time(tmp_path: Path) -> None:
+    truth = tmp_path / "truth.jsonl"
+    brain = Scripted(Speech(np.concatenate([silence(1500), babble(RATE, 1.0)])))
+    async with served(brain, truth) as url, client(url) as one:
+        await one.say(question())
+        sizes = []
+        for _ in range(3):
+            before = len(one.audio)
+            await one.until("audio")
+            sizes.append((len(one.audio) - before) // 2)
+        await one.until("reply_ended")
+    assert sizes == [RATE, RATE, RATE // 2]
+    (line,) = rows(truth)
+    # The onset was searched for, since this brain did not tell it.
+    assert line["first_audible_ns"] - line["first_packet_ns"] >= 1500 * NS
+
+
 async def test_the_user_end_is_the_arrival_of_the_last_voiced_sample(tmp_path: Path) -> None:
     brain = Scripted(speech())
     truth = tmp_path / "truth.jsonl"
