@@ -347,7 +347,8 @@ async def test_a_model_that_refuses_is_an_endpoint_error_that_names_it(status: s
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"llm_model": "m"}, "give --llm-url too"),
+        ({"llm_model": "m"}, "give --llm-url too, or a .gguf file"),
+        ({"llm_model": "m.gguf", "llm_key_env": "KEY"}, "give --llm-url too"),
         ({"llm_url": "http://127.0.0.1:1/v1"}, "give --llm-model"),
         (
             {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m", "llm_key_env": "NO_SUCH_KEY"},
@@ -359,3 +360,16 @@ def test_options_that_do_not_fit_are_one_line(options: dict[str, str], said: str
     usual = {"voice": None, "llm_url": None, "llm_model": None, "llm_key_env": None}
     with pytest.raises(UserError, match=said):
         cascade(argparse.Namespace(**(usual | options)))
+
+
+def test_a_gguf_file_of_the_users_own_is_refused_when_it_is_not_there() -> None:
+    usual = {"voice": None, "llm_url": None, "llm_key_env": None}
+    brain = cascade(argparse.Namespace(**usual, llm_model="/no/such/model.gguf"))
+    with pytest.raises(UserError, match=r"/no/such/model\.gguf: no such file"):
+        brain._llm.load()
+
+
+def test_a_gguf_file_that_is_none_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").write_bytes(b"GGUF, or so it says")
+    with pytest.raises(UserError, match=r"give another \.gguf file"):
+        SmallLlm(str(tmp_path / "model.gguf")).load()

@@ -62,15 +62,17 @@ def cascade(args: argparse.Namespace) -> Cascade:
     Raises:
         UserError: If an option cannot be: a key without a value, a model without a URL.
     """
-    llm = _chat_llm(args.llm_url, args.llm_model, args.llm_key_env)
+    llm = _llm(args.llm_url, args.llm_model, args.llm_key_env)
     return Cascade(CascadeSettings(voice=args.voice or "hibari"), llm)
 
 
-def _chat_llm(url: str | None, model: str | None, key_env: str | None) -> Llm | None:
+def _llm(url: str | None, model: str | None, key_env: str | None) -> Llm | None:
     if not url:
+        if model and model.endswith(".gguf") and not key_env:
+            return SmallLlm(model, _threads())
         if model or key_env:
             found = "a model or a key, but no --llm-url"
-            raise UserError("voxmeter serve cascade", found, "give --llm-url too")
+            raise UserError("voxmeter serve cascade", found, "give --llm-url too, or a .gguf file")
         return None
     if not model:
         raise UserError("--llm-url", "no model named", "give --llm-model")
