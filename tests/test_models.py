@@ -13,7 +13,7 @@ import pytest
 
 from voxmeter.client import model_files, models
 from voxmeter.client.model_files import file_sha256, join
-from voxmeter.client.models import PACKAGED, Packaged, licences, locate, model_hash
+from voxmeter.client.models import PACKAGED, Packaged, hears, licences, locate, model_hash
 from voxmeter.endpoints.errors import MissingExtraError, UserError
 
 
@@ -204,6 +204,14 @@ def test_a_missing_package_says_how_to_install_it(
     monkeypatch.setattr(models, "PACKAGED", {"pieces": gone})
     with pytest.raises(MissingExtraError, match=r"pip install 'voxmeter\[local\]'"):
         locate("pieces", "whisper")
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "can"),
+    [("tiny.en", "en", True), ("tiny.en", "de", False), ("base", "de", True)],
+)
+def test_a_models_name_tells_what_it_hears(name: str, language: str, can: object) -> None:
+    assert hears(name, language) is can
 
 
 def test_licences_name_every_model_with_size_and_licence() -> None:
