@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from voxmeter.client.audio import to_pcm16
-from voxmeter.client.servers.brain import Brain
+from voxmeter.client.servers.brain import Brain, RefusedError, Speech, Spoken, Terms, UserTurn
 from voxmeter.client.servers.host import HostSettings, serving
 from voxmeter.client.servers.stamped import Gone
 from voxmeter.client.servers.truth import TruthLog
@@ -207,3 +208,39 @@ async def client(
 
 def rows(truth: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in truth.read_text().splitlines()]
+
+
+class Scripted:
+    """Answers with what it is given, and keeps the turns it was asked."""
+
+    def __init__(self, *pieces: Spoken, terms: Terms | None = None) -> None:
+        self.pieces = pieces
+        self.terms = terms or Terms(endpoint_ms=100)
+        self.turns: list[UserTurn] = []
+        self.asked: asyncio.Queue[UserTurn] = asyncio.Queue()
+        self.ended: list[str] = []
+        self.held = asyncio.Event()
+        self.held.set()
+
+    def load(self) -> None: ...
+
+    def admit(self, query: Mapping[str, str]) -> Terms:
+        if "no" in query:
+            raise RefusedError(400, "not this one")
+        return self.terms
+
+    async def answer(self, turn: UserTurn) -> AsyncGenerator[Spoken, None]:
+        self.turns.append(turn)
+        self.asked.put_nowait(turn)
+        try:
+            for piece in self.pieces:
+                yield piece
+            await self.held.wait()
+            self.ended.append("completed")
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+
+
+def speech(seconds: float = 0.1) -> Speech:
+    return Speech(babble(RATE, seconds))

@@ -91,8 +91,9 @@ class Answering:
 
     @property
     def silent(self) -> bool:
-        """Whether a reply is on its way of which nothing has been sent."""
-        return self._reply is not None and not self._reply.begun
+        """Whether the reply to a turn that quiet closed is on its way, and none of it was sent."""
+        reply = self._reply
+        return reply is not None and not reply.begun and not reply.committed
 
     async def start(
         self,
@@ -115,6 +116,7 @@ class Answering:
         await self.stop("cancelled")
         self._turns += 1
         reply = Reply(self._turns, wishes.tag, Delivery(self._codec.output_rate), settled)
+        reply.committed = committed
         reply.searched = self._house.truth is not None
         reply.end_ns = captured.pieces[-1].t_ns if captured.pieces else asked_ns
         turn = UserTurn(

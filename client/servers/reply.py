@@ -40,6 +40,7 @@ class Reply:
         delivery: The audio that was sent of it.
         settled: Called once, when the turn can no longer go on.
         end_ns: The user's end of speech, as far as it is known.
+        committed: Whether the client asked for it, so that no speech takes it back.
         outcome: How it ended.
         opened: Whether the client was told that a reply began.
         closed: Whether the client was told that it ended.
@@ -59,6 +60,7 @@ class Reply:
     delivery: Delivery
     settled: Callable[[], None]
     end_ns: int = 0
+    committed: bool = False
     outcome: Outcome = "failed"
     opened: bool = False
     closed: bool = False
