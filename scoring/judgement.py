@@ -1,5 +1,7 @@
 """Read the verdict out of a judge's reply; one that cannot be read is a reason, never a number."""
 
+# ruff: noqa: RUF001 - characters of other scripts are the matter here
+
 from __future__ import annotations
 
 import json

@@ -1,5 +1,7 @@
 """Judges' replies against the verdicts they hold."""
 
+# ruff: noqa: RUF001 - characters of other scripts are the matter here
+
 from __future__ import annotations
 
 import json
@@ -124,7 +126,7 @@ def test_a_binary_verdict_is_plain_or_none(raw: str, value: str | None) -> None:
 def test_any_reply_gives_a_verdict_on_the_scale_or_a_reason(
     raw: str | None,
     protocol: Protocol,
-    integer: bool,  # noqa: FBT001
+    integer: bool,
 ) -> None:
     read = read_judgement(raw, protocol, low=1, high=10, integer=integer)
     assert (read.value is None) == (read.reason is not None)

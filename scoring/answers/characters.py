@@ -1,5 +1,7 @@
 """Numbers in Chinese, Japanese and Korean characters."""
 
+# ruff: noqa: RUF001 - characters of other scripts are the matter here
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +16,7 @@ _KOREAN_DIGITS = {c: n for n, c in enumerate("영일이삼사오육칠팔구")} 
 _KOREAN_SMALL = {"십": 10, "백": 100, "천": 1000}
 _KOREAN_LARGE = {"만": 10**4, "억": 10**8}
 _NATIVE = {
-    "하나": 1, "한": 1, "둘": 2, "두": 2, "셋": 3, "세": 3, "넷": 4, "네": 4, "다섯": 5,
+    "하나": 1, "한": 1, "첫": 1, "둘": 2, "두": 2, "셋": 3, "세": 3, "넷": 4, "네": 4, "다섯": 5,
     "여섯": 6, "일곱": 7, "여덟": 8, "아홉": 9, "열": 10, "스물": 20, "스무": 20, "서른": 30,
     "마흔": 40, "쉰": 50, "예순": 60, "일흔": 70, "여든": 80, "아흔": 90,
 }  # fmt: skip
@@ -64,6 +66,9 @@ def read_characters(
         if run.startswith(word):
             rest = read_characters(tokens, index + len(word), code, signed=True)
             return None if rest is None else (rest[0], -rest[1])
+    if run.startswith("百分之"):
+        length, value = _longest(run[3:], code)
+        return None if value is None else (index + 3 + length, value)
     length, value = _longest(run, code)
     if value is None or not (signed or _alone(tokens, index, index + length, code)):
         return None

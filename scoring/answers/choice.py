@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from voxmeter.scoring.answers import content, roles
 from voxmeter.scoring.answers.languages import language as load
@@ -54,7 +55,7 @@ def read_choice(transcript: str, options: Sequence[str], code: str) -> Answer:
     if answer.value is None and answer.rule in {"nothing-named", "only-rejected"} and poles:
         answer = _by_polarity(transcript, poles, code) or answer
     if answer.value is None and answer.rule == "nothing-named":
-        parts = content.find_parts(text, known, said) or content.find_misheard(known, said)
+        parts = content.find_parts(known, said) or content.find_misheard(known, said)
         answer = _decide(text, parts, count) if parts else answer
     return answer
 
@@ -87,7 +88,8 @@ def _decide(text: Text, found: Sequence[Mention], count: int) -> Answer:
     mentions = _without_lists(mentions, count)
     mentions = _without_questions(text, mentions)
     mentions = _without_withdrawn(text, mentions)
-    mentions = _with_contrast(text, mentions)
+    mentions = _without_grounds(text, _with_contrast(text, mentions))
+    rejected = {m.label for m in mentions if m.role == "rejected"}
     live = [m for m in mentions if m.role in {"plain", "alone", "explicit", "concluded"}]
     for rule, chosen in (
         ("conclusion", [m for m in live if m.role == "concluded"][-1:]),
@@ -99,7 +101,7 @@ def _decide(text: Text, found: Sequence[Mention], count: int) -> Answer:
         if rule == "conclusion" and not _settles(mentions, chosen):
             continue
         if chosen:
-            return _single(text, rule, chosen)
+            return _single(text, rule, chosen, rejected)
     return _by_elimination(mentions, count)
 
 
@@ -119,12 +121,14 @@ def _settles(mentions: Sequence[Mention], chosen: Sequence[Mention]) -> bool:
     )
 
 
-def _single(text: Text, rule: str, chosen: Sequence[Mention]) -> Answer:
+def _single(text: Text, rule: str, chosen: Sequence[Mention], rejected: AbstractSet[int]) -> Answer:
     """Return the one option that all chosen mentions name, or none."""
     labels = {m.label for m in chosen}
     last = chosen[-1]
     if -1 in labels:
         return no_answer("conflict", "letter and text name different options")
+    if rule in {"letter", "text"} and labels & rejected:
+        return no_answer("conflict", "an option is both named and ruled out")
     if len(labels) > 1:
         names = ", ".join(chr(65 + label) for label in sorted(labels))
         return no_answer("several", f"more than one option is named: {names}")
@@ -172,9 +176,7 @@ def _run(mentions: Sequence[Mention], index: int, count: int) -> int:
             return 0
         if mention.label == expected:
             expected += 1
-        elif not (expected and mention.label == expected - 1):
-            break
-        elif expected == count:
+        elif not (expected and mention.label == expected - 1) or expected == count:
             break
         place += 1
     return place - index if expected == count else 0
@@ -236,6 +238,25 @@ def _corrected(text: Text, start: int, end: int) -> bool:
         if alone and text.bounded(index) and text.bounded(index + 1):
             return True
     return False
+
+
+def _without_grounds(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
+    """Return mentions with those behind a "because" marked as weighed, if one stands before it."""
+    tokens = text.transcript.tokens
+    marked: list[Mention] = []
+    sentence, answered, grounds = -1, False, False
+    place = 0
+    for mention in mentions:
+        if tokens[mention.first].sentence != sentence:
+            sentence, answered, grounds = tokens[mention.first].sentence, False, False
+        between = range(max(place, 0), mention.first)
+        if answered and any(text.at("aside", i) for i in between if tokens[i].sentence == sentence):
+            grounds = True
+        plain = mention.role in {"plain", "alone"}
+        marked.append(mention.as_role("weighed") if grounds and plain else mention)
+        answered = answered or mention.role in {"plain", "alone", "explicit", "concluded"}
+        place = mention.last
+    return marked
 
 
 def _with_contrast(text: Text, mentions: Sequence[Mention]) -> list[Mention]:

@@ -1,5 +1,7 @@
 """Compare an extracted answer with a reference."""
 
+# ruff: noqa: RUF001 - characters of other scripts are the matter here
+
 from __future__ import annotations
 
 import re
@@ -10,7 +12,29 @@ from voxmeter.scoring.answers.numbers import numeral
 from voxmeter.scoring.answers.result import Answer, Kind, Value
 from voxmeter.scoring.answers.tokens import tokenise, without_accents
 
-_ARTICLE = frozenset("the a an der die das le la les el los las il lo o os as het de".split())
+_ARTICLE = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "der",
+        "die",
+        "das",
+        "le",
+        "la",
+        "les",
+        "el",
+        "los",
+        "las",
+        "il",
+        "lo",
+        "o",
+        "os",
+        "as",
+        "het",
+        "de",
+    ]
+)
 
 
 def is_right(answer: Answer, kind: Kind, reference: str | Sequence[str]) -> bool:

@@ -13,25 +13,152 @@ from voxmeter.scoring.answers.numbers import Number, scan
 from voxmeter.scoring.answers.tokens import Token, Transcript, tokenise
 
 _SPELLINGS = {
-    "grey": "gray", "colour": "color", "sulphur": "sulfur", "aluminium": "aluminum", "metre": "meter",
-    "litre": "liter", "centre": "center", "theatre": "theater", "km": "kilometer", "kg": "kilogram",
-    "cm": "centimeter", "mm": "millimeter", "kilometre": "kilometer", "centimetre": "centimeter",
-    "millimetre": "millimeter", "favourite": "favorite", "behaviour": "behavior", "neighbour": "neighbor",
-    "mum": "mom", "hr": "hour", "min": "minute", "sec": "second", "ml": "milliliter",
-    "tyre": "tire", "aeroplane": "airplane", "fibre": "fiber", "labour": "labor", "catalogue": "catalog",
-    "men": "man", "women": "woman", "children": "child", "feet": "foot", "mice": "mouse",
-    "male": "man", "female": "woman",
-    "teeth": "tooth", "geese": "goose", "leaves": "leaf", "wolves": "wolf", "knives": "knife",
-}  # fmt: skip
+    "grey": "gray",
+    "colour": "color",
+    "sulphur": "sulfur",
+    "aluminium": "aluminum",
+    "metre": "meter",
+    "litre": "liter",
+    "centre": "center",
+    "theatre": "theater",
+    "km": "kilometer",
+    "kg": "kilogram",
+    "cm": "centimeter",
+    "mm": "millimeter",
+    "kilometre": "kilometer",
+    "centimetre": "centimeter",
+    "millimetre": "millimeter",
+    "favourite": "favorite",
+    "behaviour": "behavior",
+    "neighbour": "neighbor",
+    "mum": "mom",
+    "hr": "hour",
+    "min": "minute",
+    "sec": "second",
+    "ml": "milliliter",
+    "tyre": "tire",
+    "aeroplane": "airplane",
+    "fibre": "fiber",
+    "labour": "labor",
+    "catalogue": "catalog",
+    "men": "man",
+    "women": "woman",
+    "children": "child",
+    "feet": "foot",
+    "mice": "mouse",
+    "male": "man",
+    "female": "woman",
+    "teeth": "tooth",
+    "geese": "goose",
+    "leaves": "leaf",
+    "wolves": "wolf",
+    "knives": "knife",
+}
 _STOP = frozenset(
-    "a an the of is it its to in and or be are that this for on with by as at from was were their "
-    "has have had do does did can will would not no they he she you we i his her there than then "
-    "more very into when if so but about which who what de la le el der die das und et y e o a".split()
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "is",
+        "it",
+        "its",
+        "to",
+        "in",
+        "and",
+        "or",
+        "be",
+        "are",
+        "that",
+        "this",
+        "for",
+        "on",
+        "with",
+        "by",
+        "as",
+        "at",
+        "from",
+        "was",
+        "were",
+        "their",
+        "has",
+        "have",
+        "had",
+        "do",
+        "does",
+        "did",
+        "can",
+        "will",
+        "would",
+        "not",
+        "no",
+        "they",
+        "he",
+        "she",
+        "you",
+        "we",
+        "i",
+        "his",
+        "her",
+        "there",
+        "than",
+        "then",
+        "more",
+        "very",
+        "into",
+        "when",
+        "if",
+        "so",
+        "but",
+        "about",
+        "which",
+        "who",
+        "what",
+        "de",
+        "la",
+        "le",
+        "el",
+        "der",
+        "die",
+        "das",
+        "und",
+        "et",
+        "y",
+        "e",
+        "o",
+        "a",
+    ]
 )
+_ROMAN = {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9}
 _MARKS = frozenset("%$€£¥°")
 _PRONOUN_ONE = frozenset(
-    "that this the which no any each last right correct best only first second third fourth other "
-    "another every some wrong middle final next previous".split()
+    [
+        "that",
+        "this",
+        "the",
+        "which",
+        "no",
+        "any",
+        "each",
+        "last",
+        "right",
+        "correct",
+        "best",
+        "only",
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "other",
+        "another",
+        "every",
+        "some",
+        "wrong",
+        "middle",
+        "final",
+        "next",
+        "previous",
+    ]
 )
 
 
@@ -59,7 +186,12 @@ def words(transcript: Transcript, numbers: Sequence[Number]) -> list[Word]:
             )
             index = number.last
             continue
-        if tokens[index].text not in _MARKS:
+        roman = _ROMAN.get(tokens[index].bare)
+        if tokens[index].bare == "i" and index and tokens[index - 1].bare in {"war", "part"}:
+            roman = 1
+        if roman and tokens[index].raw.isupper():
+            found.append(Word(f"#{roman}", index, index + 1))
+        elif tokens[index].text not in _MARKS:
             found.append(Word(plain(tokens[index].bare), index, index + 1))
         index += 1
     return found
@@ -177,7 +309,7 @@ def _means(text: Text, name: str, option: Option) -> bool:
     return any(phrases.at(tokens, index) >= min(2, len(tokens)) for index in range(len(tokens)))
 
 
-def find_parts(text: Text, options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:
+def find_parts(options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:
     """Return where words that only one option has stand, if they are a third of its own."""
     counts = Counter(form for option in options for form in set(option.forms))
     owner = {

@@ -8,7 +8,26 @@ from collections.abc import Mapping, Sequence
 from voxmeter.scoring.answers.mentions import Mention, Text
 from voxmeter.scoring.answers.tokens import Token, tokenise
 
-_ARTICLES_BEFORE = frozenset("the a an der die das den le la les el il lo o os as".split())
+_ARTICLES_BEFORE = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "der",
+        "die",
+        "das",
+        "den",
+        "le",
+        "la",
+        "les",
+        "el",
+        "il",
+        "lo",
+        "o",
+        "os",
+        "as",
+    ]
+)
 _SPELLING = ("as in", "as", "for", "like", "wie", "comme", "como", "come", "als", "как")
 
 
@@ -75,7 +94,8 @@ def _is_label(text: Text, index: int, label: int, starts: Mapping[int, int]) -> 
     bounded = text.bounded(index + 1)
     if tokens[index].text == "i":
         whole = text.opens(index) and text.closes(index + 1)
-        cued = text.announced(index, ("cue",)) or whole
+        weak = text.closes(index + 1) and text.announced(index)
+        cued = text.announced(index, ("cue",)) or whole or weak or _listed(text, index)
         return named or (bounded and cued) or (cued and bool(text.at("right", index + 1)))
     if bounded:
         return not (index + 1 < len(tokens) and gap.strip() in {'"', "-"} and not named)
@@ -90,6 +110,14 @@ def _is_label(text: Text, index: int, label: int, starts: Mapping[int, int]) -> 
             or text.before("not", index)
         )
     return after in text.language.follow
+
+
+def _listed(text: Text, index: int) -> bool:
+    """Return whether "and" or "or" joins a letter to one before it."""
+    length = text.before("and", index) or text.before("or", index)
+    return (
+        length > 0 and index > length and len(text.transcript.tokens[index - length - 1].text) == 1
+    )
 
 
 def find_sounds(text: Text, count: int, contents: Sequence[Mention]) -> list[Mention]:

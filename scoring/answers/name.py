@@ -10,11 +10,66 @@ from voxmeter.scoring.answers.result import Answer, no_answer
 from voxmeter.scoring.answers.tokens import Transcript, tokenise
 
 _BREAKS = ',;:()[]"—\n'
-_BE = frozenset(
-    "is was are were ist war sind waren est était sont es fue son e è era é foi heißt 是 이".split()
+_BE = {
+    "de": frozenset(["ist", "war", "sind", "waren", "heißt"]),
+    "es": frozenset(["es", "fue", "son", "era", "eran"]),
+    "fr": frozenset(["est", "était", "sont", "etait"]),
+    "it": frozenset(["è", "e", "era", "sono", "fu"]),
+    "nl": frozenset(["is", "was", "zijn", "waren", "heet"]),
+    "pt": frozenset(["é", "e", "foi", "era", "são", "sao"]),
+    "en": frozenset(["is", "was", "are", "were"]),
+}
+_SMALL = frozenset(
+    [
+        "of",
+        "and",
+        "van",
+        "von",
+        "de",
+        "da",
+        "di",
+        "del",
+        "della",
+        "du",
+        "la",
+        "le",
+        "der",
+        "den",
+        "bin",
+        "al",
+        "el",
+        "y",
+        "the",
+    ]
 )
 _ARTICLES = frozenset(
-    "the a an der die das ein eine le la les un une el los las una il lo o os as het de een".split()
+    [
+        "the",
+        "a",
+        "an",
+        "der",
+        "die",
+        "das",
+        "ein",
+        "eine",
+        "le",
+        "la",
+        "les",
+        "un",
+        "une",
+        "el",
+        "los",
+        "las",
+        "una",
+        "il",
+        "lo",
+        "o",
+        "os",
+        "as",
+        "het",
+        "de",
+        "een",
+    ]
 )
 _LONGEST = 8
 
@@ -77,6 +132,9 @@ def _read_clause(text: Text, start: int, end: int) -> tuple[int, int, str] | Non
     tokens = text.transcript.tokens
     if tokens[start].sentence in text.transcript.questions and end - start > 3:
         return None
+    for name in ("chatter", "correction", "yes", "no"):
+        if text.at(name, start) >= end - start:
+            return None
     for index in range(start, end):
         if text.at("refusal", index) or (index == start and text.at("phantom", index) >= 2):
             return None
@@ -84,7 +142,7 @@ def _read_clause(text: Text, start: int, end: int) -> tuple[int, int, str] | Non
     for _ in range(8):
         if first >= end or (skipped := _frame(text, first, end)) == 0:
             break
-        framed = framed or any(t.bare in _BE for t in tokens[first : first + skipped])
+        framed = framed or any(t.bare in _be(text) for t in tokens[first : first + skipped])
         first += skipped
     if first >= end or text.at("not", first) or text.at("denial", first):
         return None
@@ -103,10 +161,8 @@ def _read_clause(text: Text, start: int, end: int) -> tuple[int, int, str] | Non
 
 def _frame(text: Text, index: int, end: int) -> int:
     """Return how many tokens of a frame ("I think it was") start at a token."""
-    for name in ("correction", "contrast", "name_cue", "final", "about"):
+    for name in ("correction", "contrast", "name_cue", "final"):
         length = text.at(name, index)
-        if name == "about":
-            continue
         if length and index + length <= end:
             return length
     return 0
@@ -123,7 +179,7 @@ def _by(text: Text, index: int) -> int:
 def _after_copula(text: Text, first: int, end: int) -> tuple[int, int, str] | None:
     """Return the name in "The capital of France is Paris" or "Paris is the capital"."""
     tokens = text.transcript.tokens
-    place = next((i for i in range(first + 1, end - 1) if tokens[i].bare in _BE), None)
+    place = next((i for i in range(first + 1, end - 1) if tokens[i].bare in _be(text)), None)
     if place is None:
         return None
     by = next((i for i in range(place + 1, end - 1) if _by(text, i)), None)
@@ -141,11 +197,14 @@ def _after_copula(text: Text, first: int, end: int) -> tuple[int, int, str] | No
     return after, _end_of_name(text, after, end), "predicate"
 
 
+def _be(text: Text) -> frozenset[str]:
+    """Return the words for "is" and "was" in the language of the reply."""
+    return _BE.get(text.language.code, _BE["en"])
+
+
 def _named(text: Text, first: int, last: int) -> bool:
     """Return whether the words, but for small ones, are all written as names."""
-    words = [
-        t for t in text.transcript.tokens[first:last] if t.bare not in _ARTICLES | {"of", "and"}
-    ]
+    words = [t for t in text.transcript.tokens[first:last] if t.bare not in _ARTICLES | _SMALL]
     lead = text.transcript.tokens[first].bare in _ARTICLES
     proper = [t for t in words if t.raw[:1].isupper() or not t.raw.isascii()]
     return bool(words) and len(proper) == len(words) and not (lead and len(words) == 0)
@@ -156,7 +215,11 @@ def _end_of_name(text: Text, first: int, end: int) -> int:
     tokens = text.transcript.tokens
     index = first
     while index < end:
-        if index > first and text.at("name_after", index) and not tokens[index].raw[:1].isupper():
+        if (
+            index > first
+            and text.at("name_after", index)
+            and (tokens[index].bare == "i" or not tokens[index].raw[:1].isupper())
+        ):
             break
         if index > first and (text.at("not", index) or text.at("aside", index)):
             break

@@ -1,7 +1,10 @@
 """Read which number a spoken reply answers with."""
 
+# ruff: noqa: RUF001 - characters of other scripts are the matter here
+
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,18 +15,150 @@ from voxmeter.scoring.answers.result import Answer, no_answer
 from voxmeter.scoring.answers.tokens import tokenise
 
 _MONTHS = frozenset(
-    "january february march april may june july august september october november december "
-    "januar februar marz mai juni juli oktober dezember janvier fevrier mars avril juin juillet "
-    "aout septembre octobre novembre decembre enero febrero marzo abril mayo junio julio agosto "
-    "septiembre octubre noviembre diciembre".split()
+    [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "januar",
+        "februar",
+        "marz",
+        "mai",
+        "juni",
+        "juli",
+        "oktober",
+        "dezember",
+        "janvier",
+        "fevrier",
+        "mars",
+        "avril",
+        "juin",
+        "juillet",
+        "aout",
+        "septembre",
+        "octobre",
+        "novembre",
+        "decembre",
+        "enero",
+        "febrero",
+        "marzo",
+        "abril",
+        "mayo",
+        "junio",
+        "julio",
+        "agosto",
+        "septiembre",
+        "octubre",
+        "noviembre",
+        "diciembre",
+    ]
 )
 _OPERATORS = frozenset(
-    "plus minus times divided multiplied over out squared cubed × + = mal durch fois por per "
-    "moins menos menu more less modulo percent % of x".split()
+    [
+        "plus",
+        "minus",
+        "times",
+        "divided",
+        "multiplied",
+        "over",
+        "out",
+        "squared",
+        "cubed",
+        "×",
+        "+",
+        "=",
+        "mal",
+        "durch",
+        "fois",
+        "por",
+        "per",
+        "moins",
+        "menos",
+        "menu",
+        "more",
+        "less",
+        "modulo",
+        "percent",
+        "%",
+        "of",
+        "x",
+    ]
 )
-_RANGE = frozenset("to or and through bis oder und a à ou o y e tot of en или и до".split())
-_HUNDREDTHS = frozenset("cents cent cts pence centimes centavos centimos".split())
-_MONEY = frozenset("dollar dollars euro euros pound pounds pesos buck bucks".split())
+_RANGE = frozenset(
+    [
+        "to",
+        "or",
+        "and",
+        "through",
+        "bis",
+        "oder",
+        "und",
+        "a",
+        "à",
+        "ou",
+        "o",
+        "y",
+        "e",
+        "tot",
+        "of",
+        "en",
+        "или",
+        "и",
+        "до",
+    ]
+)
+_HUNDREDTHS = frozenset(["cents", "cent", "cts", "pence", "centimes", "centavos", "centimos"])
+_MONEY = frozenset(
+    ["dollar", "dollars", "euro", "euros", "pound", "pounds", "pesos", "buck", "bucks"]
+)
+
+_ONE_AFTER = frozenset(
+    [
+        "that",
+        "this",
+        "the",
+        "which",
+        "no",
+        "any",
+        "each",
+        "another",
+        "every",
+        "right",
+        "correct",
+        "only",
+        "last",
+        "first",
+        "other",
+        "wrong",
+        "some",
+        "good",
+        "hard",
+        "tough",
+    ]
+)
+_ONE_BEFORE = frozenset(
+    [
+        "of",
+        "moment",
+        "second",
+        "thing",
+        "more",
+        "another",
+        "can",
+        "could",
+        "would",
+        "might",
+        "should",
+    ]
+)
 
 
 def read_number(transcript: str, code: str) -> Answer:
@@ -34,7 +169,11 @@ def read_number(transcript: str, code: str) -> Answer:
     numbers = _with_money(text, scan(text.transcript.tokens, text.language))
     others = len({n.value for n in numbers}) > 1
     numbers = [n for n in numbers if not (others and _is_label(text, n))]
-    cardinals = [n for n in numbers if n.form not in {"ordinal"} and not _is_pronoun(text, n)]
+    cardinals = [
+        n
+        for n in numbers
+        if n.form != "ordinal" and not _is_pronoun(text, n) and not _is_doubled(text, n)
+    ]
     numbers = _without_dates(text, cardinals) or [n for n in numbers if n.form == "ordinal"]
     numbers = _without_denied(text, _without_withdrawn(text, numbers))
     if not numbers:
@@ -42,6 +181,7 @@ def read_number(transcript: str, code: str) -> Answer:
     asked = text.transcript.questions
     stated = [n for n in numbers if text.transcript.tokens[n.first].sentence not in asked]
     numbers = stated or numbers
+    numbers = [n for n in numbers if n.form != "list"] or numbers
     if any(n.form == "list" for n in numbers):
         return no_answer("digits", "digits in a row may be one number or several")
     for rule, chosen in (
@@ -64,7 +204,7 @@ def read_number(transcript: str, code: str) -> Answer:
 
 def _repeats(chosen: Sequence[Number]) -> bool:
     """Return whether one number is said over and over without a word between."""
-    pairs = zip(chosen, chosen[1:], strict=False)
+    pairs = itertools.pairwise(chosen)
     return len(chosen) > 4 and all(a.last == b.first for a, b in pairs)
 
 
@@ -104,13 +244,16 @@ def _is_pronoun(text: Text, number: Number) -> bool:
     tokens = text.transcript.tokens
     before = tokens[number.first - 1].bare if number.first else ""
     after = tokens[number.last].bare if number.last < len(tokens) else ""
-    pronoun = before in {
-        "that", "this", "the", "which", "no", "any", "each", "another", "every", "right", "correct",
-        "only", "last", "first", "other", "wrong", "some", "good", "hard", "tough",
-    } or after in {"of", "moment", "second", "thing", "more", "another", "can", "could", "would", "might", "should"}  # fmt: skip
+    pronoun = before in _ONE_AFTER or after in _ONE_BEFORE
     word = tokens[number.first].bare
     article = word in text.language.articles and not text.closes(number.last)
     return pronoun or article
+
+
+def _is_doubled(text: Text, number: Number) -> bool:
+    """Return whether "double" or "triple" stands before: the digits cannot be told."""
+    before = text.transcript.tokens[number.first - 1].bare if number.first else ""
+    return before in {"double", "triple"}
 
 
 def _without_dates(text: Text, numbers: Sequence[Number]) -> list[Number]:
@@ -176,7 +319,7 @@ def _cued(text: Text, numbers: Sequence[Number]) -> list[Number]:
         concluded = any(text.before("final", i) for i in {start, number.first}) and _ends(
             text, number
         )
-        if concluded:
+        if concluded or text.before("final", number.first):
             found = [number]
         elif any(text.before("cue", i) for i in {start, number.first}) and number.first:
             before = tokens[number.first - 1].bare
@@ -198,19 +341,27 @@ def results(text: Text, numbers: Sequence[Number]) -> list[Number]:
     found = [
         number
         for number in numbers
-        if any(text.before("number_cue", i) for i in {text.back(number.first), number.first})
+        if (
+            any(text.before("number_cue", i) for i in {text.back(number.first), number.first})
+            or _is_year(text, number)
+        )
         and not in_sum(text, number, before_only=False)
     ]
     equations = [
         n
         for n in found
         if text.transcript.tokens[n.first - 1].bare in {"=", "equals", "equal", "makes"}
-        or n.first
-        and text.before("number_cue", n.first) > 1
+        or (n.first and text.before("number_cue", n.first) > 1)
     ]
     if len({n.value for n in found}) > 1 and equations:
         return equations[-1:]
     return found
+
+
+def _is_year(text: Text, number: Number) -> bool:
+    """Return whether a number is a year by the "in" before it."""
+    before = text.transcript.tokens[number.first - 1].bare if number.first else ""
+    return 1000 <= number.value <= 2100 and before in {"in", "en", "im", "em", "nel"}
 
 
 def in_sum(text: Text, number: Number, *, before_only: bool = False) -> bool:

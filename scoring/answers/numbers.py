@@ -1,5 +1,7 @@
 """Find the numbers that a transcript says, in digits or in words, and what they are worth."""
 
+# ruff: noqa: RUF001 - characters of other scripts are the matter here
+
 from __future__ import annotations
 
 import re
@@ -15,7 +17,7 @@ from voxmeter.scoring.answers.tokens import Token, ends_sentence
 from voxmeter.scoring.answers.words import read_words, series_form
 
 Form = Literal["digits", "words", "ordinal", "one", "year", "list"]
-_SUFFIXES = frozenset({"st", "nd", "rd", "th", "er", "eme", "ieme", "e", "º", "ª", "º"})
+_SUFFIXES = frozenset({"st", "nd", "rd", "th", "er", "eme", "ieme", "e", "º", "ª"})
 _MULTIPLES = {"k": Decimal(1000), "m": Decimal(10**6), "bn": Decimal(10**9), "b": Decimal(10**9)}
 _GROUPED = re.compile(r"\d{1,3}(?:[,']\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}")
 
@@ -201,10 +203,10 @@ def _signed(
     if gap.endswith("-") and not after_number and (len(gap) > 1 or first == 0):
         return Number(first, number.last, -number.value, number.form)
     before = first - 1
-    if before >= 0 and tokens[before].bare in language.minus and not ends_sentence(gap):
-        if not (found and found[-1].last == before and not ends_sentence(tokens[before].gap)):
-            return Number(before, number.last, -number.value, number.form)
-    return number
+    minus = before >= 0 and tokens[before].bare in language.minus and not ends_sentence(gap)
+    if not minus or (found and found[-1].last == before and not ends_sentence(tokens[before].gap)):
+        return number
+    return Number(before, number.last, -number.value, number.form)
 
 
 def _with_degrees_below(tokens: Sequence[Token], found: list[Number]) -> list[Number]:

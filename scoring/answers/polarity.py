@@ -45,7 +45,7 @@ def read_polarity(transcript: str, kind: str, code: str) -> Answer:
         chosen = [pole for pole in found if pole.standing == standing]
         if standing == "leading":
             chosen = _unless_taken_back(text, chosen, found)
-        if open_ended and standing != "stated" and not _settled(text, chosen):
+        if open_ended and standing != "stated":
             continue
         if chosen:
             return _single(text, standing, chosen)
@@ -76,11 +76,22 @@ def _poles(text: Text, positive: str, negative: str) -> tuple[list[Pole], bool]:
             continue
         name = next(name for name, length in lengths.items() if length == longest)
         if name == "either":
-            open_ended = True
+            known = text.transcript.tokens[index + longest - 1].bare == "know"
+            open_ended = open_ended or not known or text.bounded(index + longest)
+        elif name == positive and _intensifies(text, index, longest):
+            pass
         elif name in {positive, negative} and not _determiner(text, index, longest):
             found.append(_pole(text, index, index + longest, name, (positive, negative)))
         index += longest
     return found, open_ended
+
+
+def _intensifies(text: Text, index: int, length: int) -> bool:
+    """Return whether an adverb such as "definitely" only strengthens a pole behind it."""
+    after = index + length
+    if text.at("intensifier", index) < length or text.bounded(after):
+        return False
+    return any(text.at(name, after) for name in ("yes", "no", "true", "false", "statement_not"))
 
 
 def _determiner(text: Text, index: int, length: int) -> bool:
@@ -174,9 +185,7 @@ def _pole(text: Text, first: int, last: int, name: str, names: tuple[str, str]) 
         standing = "stated"
     elif back == 0 or _only_sighs(text, back):
         standing = "leading"
-    elif text.opens(back) and text.closes(text.forward(last)):
-        standing = "alone"
-    elif text.opens(back) or stated:
+    elif (text.opens(back) and text.closes(text.forward(last))) or text.opens(back) or stated:
         standing = "alone"
     return Pole(first, last, value, standing)
 
@@ -266,12 +275,6 @@ def _unless_taken_back(text: Text, leading: list[Pole], found: Sequence[Pole]) -
     return chosen
 
 
-def _settled(text: Text, chosen: Sequence[Pole]) -> bool:
-    """Return whether a reply that wavers also decides: its last sentence is the bare answer."""
-    del text, chosen
-    return False
-
-
 def _single(text: Text, standing: str, chosen: Sequence[Pole]) -> Answer:
     """Return what all chosen poles say, or none."""
     values = {pole.value for pole in chosen}
@@ -287,12 +290,13 @@ def _single(text: Text, standing: str, chosen: Sequence[Pole]) -> Answer:
 def _by_statement(text: Text, positive: str, negative: str) -> Answer:
     """Return the answer of a short statement such as "It does." or "They can't."."""
     tokens = text.transcript.tokens
-    start = text.back(len(tokens)) if text.back(len(tokens)) else 0
-    del start
     for index in range(len(tokens)):
         if not text.opens(index):
             continue
-        first = text.forward(index)
+        skipped = text.at("filler", index)
+        first = index + skipped if skipped else index
+        if skipped and not text.opens(first):
+            first = text.forward(first)
         denied = text.at("statement_not", first)
         if denied:
             return Answer(negative, "statement", text.transcript.span(first, first + denied))

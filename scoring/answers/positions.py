@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from voxmeter.scoring.answers.mentions import Mention, Text
+from voxmeter.scoring.answers.mentions import How, Mention, Text
 from voxmeter.scoring.answers.numbers import Number
 
-_COUNTERS = frozenset("번 番 個 个 项 種 种".split())
+_COUNTERS = frozenset(["번", "番", "個", "个", "项", "種", "种"])
 _FROM = frozenset({"to", "from"})
 _END = frozenset({"last", "end", "bottom"})
 _BUT = {"one": -2, "two": -3}
-_ARTICLES = frozenset("the der die das den la le el il lo o a de het l'".split())
+_ARTICLES = frozenset(
+    ["the", "der", "die", "das", "den", "la", "le", "el", "il", "lo", "o", "a", "de", "het", "l'"]
+)
 
 
 def find_positions(
@@ -34,7 +36,7 @@ def find_positions(
         label = int(number.value) - 1 if number.value == int(number.value) else -1
         if number.form != "ordinal" and 0 <= label < count and _is_place(text, number, numeric):
             named = text.before("option", number.first) > 0 or _counted(text, number.last)
-            how = "position" if named else "number"
+            how: How = "position" if named else "number"
             found.append(Mention(number.first, number.last, label, how))
     return found
 
@@ -42,6 +44,8 @@ def find_positions(
 def _ordinal(text: Text, index: int, count: int) -> Mention | None:
     """Return the place that an ordinal starting at a token names."""
     tokens = text.transcript.tokens
+    if length := text.at("last_place", index):
+        return Mention(index, index + length, count - 1, "position")
     rank = text.language.ordinals.get(tokens[index].bare)
     last = index + 1
     if rank is None and tokens[index].text.isdigit() and last < len(tokens):
@@ -99,4 +103,4 @@ def _is_place(text: Text, number: Number, numeric: bool) -> bool:  # noqa: FBT00
 
 def _counted(text: Text, index: int) -> bool:
     tokens = text.transcript.tokens
-    return index < len(tokens) and tokens[index].text in _COUNTERS and tokens[index].gap == ""
+    return index < len(tokens) and tokens[index].text in _COUNTERS and not tokens[index].gap.strip()

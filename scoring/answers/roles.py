@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from voxmeter.scoring.answers.mentions import Mention, Role, Text, joins
 
+_SENTENCE = 60  # tokens; a thought is not followed further back
 _LABEL_MARKS = '.,:;()[]-—/" 、'
 
 
@@ -105,7 +107,7 @@ def _conjoined(text: Text, members: Sequence[Mention]) -> bool:
     """Return whether an "and" or "or" holds an enumeration together."""
     return any(
         text.at("and", index) or text.at("or", index)
-        for one, other in zip(members, members[1:], strict=False)
+        for one, other in itertools.pairwise(members)
         for index in range(one.last, other.first)
     ) or any("&" in text.transcript.gap(m.first) for m in members[1:])
 
@@ -131,7 +133,7 @@ def assign(text: Text, groups: Sequence[Sequence[Mention]]) -> list[Mention]:
 def _combined(before: Role, after: Role) -> Role:
     """Return the role that what stands before and after gives together."""
     if "rejected" in {before, after}:
-        if before == "plain" or before == "alone":
+        if before in {"plain", "alone"}:
             return "rejected"
         return "weighed" if before == after else "rejected"
     if "weighed" in {before, after}:
@@ -145,7 +147,8 @@ def _combined(before: Role, after: Role) -> Role:
 
 def _excepted(text: Text, first: int, last: int) -> bool:
     """Return whether everything but this mention is ruled out ("all except B are wrong")."""
-    return text.before("except_before", first) > 0 and text.at("except_after", last) > 0
+    ruled_out = text.at("except_after", last) or text.at("wrong", last)
+    return text.before("except_before", first) > 0 and ruled_out > 0
 
 
 def _role_before(text: Text, first: int, stop: int) -> Role:
@@ -153,24 +156,20 @@ def _role_before(text: Text, first: int, stop: int) -> Role:
     role: Role = "plain"
     index, denied, heard = first, False, 0
     while index > 0 and heard < 4:
-        if text.before("not", index) and _binds(text, index):
+        if text.before("not", index) and _binds(text, index, first):
             denied = True
             break
         start = text.back(index, stop)
-        if start != index and text.before("not", start) and _binds(text, start):
+        if start != index and text.before("not", start) and _binds(text, start, first):
             denied = True
             break
-        cue = text.before("cue", start) or text.before("weak", start)
-        cue_at = start
-        if not cue:
-            cue = text.before("cue", index) or text.before("weak", index)
-            cue_at = index
+        cue_at, cue = _nearest_cue(text, start, index)
         if not cue or cue_at - cue < stop:
             break
         role = "explicit"
         index = cue_at - cue
         heard += 1
-        if text.before("not_claim", index) and _binds(text, index):
+        if text.before("not_claim", index) and _binds(text, index, first):
             denied = True
             break
     if denied:
@@ -184,23 +183,30 @@ def _role_before(text: Text, first: int, stop: int) -> Role:
     return "alone" if role == "plain" and text.opens(start) else role
 
 
-def _binds(text: Text, index: int) -> bool:
-    """Return whether a denial just before token `index` reaches it: no sentence ends between."""
-    return not text.opens(index) and "," not in text.transcript.gap(index)
+def _nearest_cue(text: Text, start: int, index: int) -> tuple[int, int]:
+    """Return where, from `index` back to `start`, an announcement ends, and its length."""
+    for place in (start, *range(index, start, -1)):
+        length = text.before("cue", place) or text.before("weak", place)
+        if length:
+            return place, length
+    return start, 0
+
+
+def _binds(text: Text, index: int, first: int) -> bool:
+    """Return whether a denial before token `index` reaches `first`: no pause stands between."""
+    pause = any("," in text.transcript.gap(place) for place in range(index, first + 1))
+    return not text.opens(index) and not pause
 
 
 def _weighed(text: Text, first: int, stop: int) -> bool:
     """Return whether the sentence opens as a thought that is not the answer."""
-    index = first
-    while index > stop and not text.opens(index):
-        if text.before("contrast", index):
+    comma = False
+    for index in range(first, max(stop, first - _SENTENCE), -1):
+        if text.opens(index) or text.before("contrast", index):
             return False
-        if text.at("hedge", index - 1):
+        comma = comma or "," in text.transcript.gap(index)
+        if text.at("hedge", index - 1) or (text.at("concession", index - 1) and not comma):
             return True
-        comma = any("," in text.transcript.gap(place) for place in range(index, first + 1))
-        if text.at("concession", index - 1) and not comma:
-            return True
-        index -= 1
     return False
 
 

@@ -5,6 +5,8 @@ foreign digits, markdown marks, sound tags such as [Music]. Offsets always refer
 as it was given.
 """
 
+# ruff: noqa: RUF001 - characters of other scripts are the matter here
+
 from __future__ import annotations
 
 import re
@@ -47,7 +49,22 @@ _TOKEN = re.compile(
 _SENTENCE_END = re.compile(r"[?!;。؟।\n]|(?<!\.)\.(?!\.)")
 _NOT = re.compile(r"(?P<verb>is|are|was|were|do|does|did|could|would|should|must|has|have|had)n'?t")
 _IS_AFTER = frozenset(
-    "it that what here there answer he she this which one choice who where".split()
+    [
+        "it",
+        "that",
+        "what",
+        "here",
+        "there",
+        "answer",
+        "he",
+        "she",
+        "this",
+        "which",
+        "one",
+        "choice",
+        "who",
+        "where",
+    ]
 )
 _JOINED = re.compile(r"((?i:option|answer|choice|letter))([A-Z])")
 MAX_CHARACTERS = 40_000
@@ -149,6 +166,8 @@ def tokenise(transcript: str) -> Transcript:
     sentence = 0
     position = 0
     for match in _TOKEN.finditer(text):
+        if match.group().startswith("</"):
+            continue  # a closing tag is a pause
         gap = text[position : match.start()]
         position = match.end()
         if tokens and ends_sentence(gap) and not (gap.startswith(":") and "\n" in gap):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from decimal import Decimal
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 from voxmeter.scoring.answers.languages import Language
@@ -14,7 +14,9 @@ from voxmeter.scoring.answers.tokens import Token, ends_sentence
 Form = Literal["words", "ordinal", "one", "year", "list"]
 _BY_LIBRARY = frozenset({"de", "es", "fr", "it", "nl", "pt"})
 _LONGEST = 14
-_A = frozenset("a an un une una uno um uma ein eine einen einem een".split())
+_A = frozenset(
+    ["a", "an", "un", "une", "una", "uno", "um", "uma", "ein", "eine", "einen", "einem", "een"]
+)
 
 
 def read_words(
@@ -72,9 +74,9 @@ class _Reader:
 
     def tail(self, value: Decimal, at: int) -> tuple[Decimal, int]:
         """Return value and length with decimals, fractions and scales that follow."""
-        if self._word(at) in self._language.point and (digits := self._digits(at + 1)):
-            if value == value.to_integral_value():
-                value, at = Decimal(f"{value}.{digits}"), at + 1 + self._used
+        pointed = self._word(at) in self._language.point and value == value.to_integral_value()
+        if pointed and (digits := self._digits(at + 1)):
+            value, at = Decimal(f"{value}.{digits}"), at + 1 + self._used
         joined = at + (self._word(at) in self._language.join)
         if (fraction := self._fraction(joined)) and fraction[0] < 1 and (joined > at or at):
             value, at = value + fraction[0], fraction[1]
@@ -103,9 +105,9 @@ class _Reader:
             self._used += 1
         if not digits:
             rest = _Reader((), self._language)
-            rest._words, rest._exact = self._words[at:], self._exact[at:]  # noqa: SLF001
+            rest._words, rest._exact = self._words[at:], self._exact[at:]
             library = self._language.code in _BY_LIBRARY
-            small = _by_library(tuple(rest._exact), self._language) if library else rest._own()  # noqa: SLF001
+            small = _by_library(tuple(rest._exact), self._language) if library else rest._own()
             if small is not None and small[1] < 100:
                 self._used = small[0]
                 digits = str(small[1])
@@ -125,7 +127,7 @@ class _Reader:
             return None
         else:
             top = Decimal(self._word(at))
-        if self._role(at + 1) != "part" or (top > 1 and self._word(at + 1) in {"second"}):
+        if self._role(at + 1) != "part" or (top > 1 and self._word(at + 1) == "second"):
             return None
         return top / Decimal(self._value(at + 1)), at + 2
 
@@ -135,7 +137,8 @@ class _Reader:
         if series:
             return series
         article = self._word(0) in _A and self._role(1) in {"hundred", "scale"}
-        at, total, current, form = int(article), 0, int(article), "words"
+        form: Form = "words"
+        at, total, current = int(article), 0, int(article)
         used = at
         while True:
             role = self._role(at)
@@ -143,16 +146,17 @@ class _Reader:
             if joined and self._role(at + 1) in {"unit", "ten"} and (total or current >= 100):
                 at += 1
                 continue
-            if role == "unit" and (
-                not current % 100
-                or (current % 10 == 0 and self._value(at) < 10 and current % 100 >= 20)
+            if (
+                role == "unit"
+                and (
+                    not current % 100
+                    or (current % 10 == 0 and self._value(at) < 10 and current % 100 >= 20)
+                )
+            ) or (role == "ten" and current % 100 == 0):
+                current += self._value(at)
+            elif (role == "ten" and used and total == 0 and 10 < current < 100) or (
+                role == "unit" and self._value(at) >= 10 and total == 0 and 10 < current < 100
             ):
-                current += self._value(at)
-            elif role == "ten" and current % 100 == 0:
-                current += self._value(at)
-            elif role == "ten" and used and total == 0 and 10 < current < 100:
-                return self._year(at, current)
-            elif role == "unit" and self._value(at) >= 10 and total == 0 and 10 < current < 100:
                 return self._year(at, current)
             elif role == "hundred" and current < 100:
                 current = (
@@ -201,7 +205,7 @@ class _Reader:
 def series_form(digits: Sequence[int]) -> Literal["words", "list"]:
     """Return "list" for digits that count up or repeat: they may be several numbers."""
     counted = all(later - sooner == 1 for sooner, later in pairwise(digits))
-    repeated = len(set(digits)) == 1 and len(digits) > 4
+    repeated = len(set(digits)) == 1
     return "list" if counted or repeated else "words"
 
 

@@ -8,7 +8,7 @@ single letters' names and words that mean something else there.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -18,13 +18,51 @@ from voxmeter.scoring.answers.phrases import Phrases
 from voxmeter.scoring.answers.tokens import without_accents
 
 _PHRASES = (
-    "cue", "weak", "final", "right", "wrong", "seems", "not", "not_claim", "except_before",
-    "except_after", "option", "place", "filler", "and", "or", "correction", "hedge", "contrast", "concession",
-    "aside", "all", "none", "both", "neither", "unknown",
-    "yes", "no", "neutral", "true", "false", "either", "claim", "denial",
-    "number_cue", "number_label", "half_words", "about", "name_cue", "name_after", "name_skip",
-    "refusal", "phantom", "statement", "statement_not",
-)  # fmt: skip
+    "cue",
+    "weak",
+    "final",
+    "right",
+    "wrong",
+    "seems",
+    "not",
+    "not_claim",
+    "except_before",
+    "except_after",
+    "option",
+    "place",
+    "filler",
+    "and",
+    "or",
+    "correction",
+    "hedge",
+    "contrast",
+    "concession",
+    "aside",
+    "all",
+    "none",
+    "both",
+    "neither",
+    "unknown",
+    "yes",
+    "no",
+    "neutral",
+    "true",
+    "false",
+    "either",
+    "claim",
+    "denial",
+    "number_cue",
+    "number_label",
+    "name_cue",
+    "name_after",
+    "chatter",
+    "intensifier",
+    "last_place",
+    "refusal",
+    "phantom",
+    "statement",
+    "statement_not",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +157,7 @@ def _load(code: str) -> Language:
     )
 
 
-def _bare(words: Any) -> frozenset[str]:
+def _bare(words: Iterable[str]) -> frozenset[str]:
     return frozenset(without_accents(word) for word in words)
 
 
