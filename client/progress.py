@@ -92,13 +92,13 @@ class Loud:
         right = _right(trial, row)
         audible = (row.get("latency") or {}).get("first_audible_ms")
         if not trial.warmup:
-            self._count(row, right, audible)
+            self._count(row, audible, right=right)
         if self._each:
-            self._turn(trial, row, right)
+            self._turn(trial, row, right=right)
         elif self._bar is None and self._done % 100 == 0 and not trial.warmup:
             self._print(f"  {self._done} done, {self._figures()}")
 
-    def _count(self, row: Mapping[str, Any], right: bool | None, audible: float | None) -> None:
+    def _count(self, row: Mapping[str, Any], audible: float | None, *, right: bool | None) -> None:
         self._done += 1
         self._failed += row["status"] not in {"ok", "no_reply"}
         if right is not None:
@@ -118,7 +118,7 @@ class Loud:
             parts.append(f"{self._failed} failed")
         return ", ".join(parts)
 
-    def _turn(self, trial: Trial, row: Mapping[str, Any], right: bool | None) -> None:
+    def _turn(self, trial: Trial, row: Mapping[str, Any], *, right: bool | None) -> None:
         item = trial.item
         name = f"{item.item} (warm-up, not counted)" if trial.warmup else item.item
         self._print(f"\n  {printable(name, 60)}")

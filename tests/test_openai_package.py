@@ -54,7 +54,7 @@ async def connected(brain: Parrot) -> AsyncIterator[Any]:
             yield connection
 
 
-async def until(connection: Any, last: str) -> list[Any]:  # noqa: ANN401 - the package's own types
+async def until(connection: Any, last: str) -> list[Any]:
     events = []
     async for event in connection:
         events.append(event)

@@ -88,9 +88,8 @@ def _finish(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> 
     import json
 
     from voxmeter.client.report import print_report, write_report
-    from voxmeter.client.scoring_progress import ScoringProgress
-
     from voxmeter.client.score import score_run
+    from voxmeter.client.scoring_progress import ScoringProgress
 
     with ScoringProgress(quiet=args.quiet or args.json) as progress:
         summary = score_run(folder, prepared.bench, progress=progress)
