@@ -167,7 +167,10 @@ def _role_before(text: Text, first: int, stop: int) -> Role:
         if not cue or cue_at - cue < stop:
             break
         role = "explicit"
+        crossed = text.opens(cue_at) and cue_at > 0
         index = cue_at - cue
+        if crossed:  # "The answer is. B." announces; a denial there is of something else
+            break
         heard += 1
         if text.before("not_claim", index) and _binds(text, index, first):
             denied = True

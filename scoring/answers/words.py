@@ -80,6 +80,8 @@ class _Reader:
         joined = at + (self._word(at) in self._language.join)
         if (fraction := self._fraction(joined)) and fraction[0] < 1 and (joined > at or at):
             value, at = value + fraction[0], fraction[1]
+        if value < 1 and self._words[at : at + 2] in (["of", "a"], ["of", "one"]):
+            at += 2 if self._role(at + 2) == "scale" else 0
         while self._role(at) in {"scale", "hundred"}:
             value, at = value * Decimal(self._value(at)), at + 1
         return value, at
@@ -197,6 +199,9 @@ class _Reader:
             values.append(self._value(len(values)))
         if len(values) == 3 and values[0] >= 10 and values[1] == 0 and values[2] < 10:
             return 3, Decimal(values[0] * 100 + values[2]), "year"
+        century = self._role(0) == "ten" and self._word(1) in {"oh", "zero"}
+        if century and self._role(2) == "unit" and 0 < self._value(2) < 10:
+            return 3, Decimal(self._value(0) * 100 + self._value(2)), "year"
         if len(values) < 3 or max(values) > 9 or self._role(len(values)) == "scale":
             return None
         return len(values), Decimal("".join(map(str, values))), series_form(values)
