@@ -215,16 +215,16 @@ LONG = [
     "not " * 6000,
     "one hundred and " * 1500,
     "1,234," * 3000,
-    "1" * 20_000,
+    "1" * 10_000,
     "1 000 " * 4000,
     "(((((" * 4000,
     "[music " * 3000,
     "<think>" * 3000,
-    "A." * 10_000,
+    "A." * 5000,
     "答案是" * 7000,
-    "♪" * 20_000,
-    "x" * 20_000,
-    "a-" * 10_000,
+    "♪" * 10_000,
+    "x" * 10_000,
+    "a-" * 5000,
     "is it A or is it B, " * 1000,
     "while although " * 1500,
     "to the power of 10 " * 1000,
@@ -265,7 +265,7 @@ PIECES = WORDS.split("|")
 SAID = st.one_of(st.text(max_size=120), st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(SAID, st.sampled_from(KINDS), st.sampled_from([*known_languages(), "xx"]))
 def test_any_text_gives_an_answer_in_the_text_or_a_reason(
     said: str, kind: Kind, language: str
