@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from voxmeter.client.audio import from_pcm16, write_flac, write_whole
 from voxmeter.client.capture import Capture
 from voxmeter.client.encodings import Decoder, decoder
+from voxmeter.client.jsonlines import disk
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
 from voxmeter.scoring import log, marks, playout
@@ -145,8 +147,10 @@ def _audit(capture: Capture, found: marks.Marks) -> dict[str, Any]:
     valid = bool(found.audit.get("latency_valid", True)) and max(late, default=0.0) <= 20.0
     return {
         "send_lateness_ms": found.audit.get("send_lateness_ms"),
+        "late_frames": found.audit.get("late_frames", 0),
         "loop_lag_ms": _percentiles(lag),
         "latency_valid": valid,
+        "warnings": found.audit.get("warnings", []),
         "host": socket.gethostname(),
     }
 
@@ -163,7 +167,7 @@ def _write_audio(
 ) -> None:
     if capture.utterance is None or "clip_samples" not in capture.rows[0]:
         return  # the question was never reached: there is nothing to hear
-    attempt.paths.audio.parent.mkdir(parents=True, exist_ok=True)
+    _make(attempt.paths.audio.parent)
     heard = playout.heard(capture.rows, stream)
     left = _sent(capture, rate)
     length = max(len(left), len(heard))
@@ -200,8 +204,13 @@ def _attach_raw(capture: Capture) -> None:
 
 def _write_log(attempt: Attempt, rows: list[dict[str, Any]]) -> None:
     text = attempt.redactor.text(log.dump(rows))
-    attempt.paths.events.parent.mkdir(parents=True, exist_ok=True)
+    _make(attempt.paths.events.parent)
     write_whole(attempt.paths.events, text.encode("utf-8", "backslashreplace"))
+
+
+def _make(folder: Path) -> None:
+    with disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _rounded(value: float | None) -> float | None:

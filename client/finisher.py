@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
-import signal
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any, Self
 
 from voxmeter.client.finish import finish
+from voxmeter.client.worker import Worker, WorkerDiedError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,7 +23,7 @@ class Finisher:
     """
 
     def __init__(self) -> None:
-        self._pool = _pool()
+        self._worker = Worker("finisher")
 
     def __enter__(self) -> Self:
         return self
@@ -38,31 +34,16 @@ class Finisher:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._worker.close()
 
     async def finish(self, capture: Capture, attempt: Attempt) -> dict[str, Any]:
         """Write an attempt's files; return its line for `trials.jsonl`.
 
         Raises:
             UserError: If the disk is full.
+            WorkerDiedError: If the process died twice on this attempt.
         """
-        loop = asyncio.get_running_loop()
-        pool = self._pool
         try:
-            return await loop.run_in_executor(pool, finish, capture, attempt)
-        except BrokenProcessPool:
-            if self._pool is pool:
-                self._pool = _pool()
-            return await loop.run_in_executor(self._pool, finish, capture, attempt)
-
-
-def _pool() -> ProcessPoolExecutor:
-    # Spawned, not forked: the parent has threads and an event loop.
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, mp_context=context, initializer=_step_back)
-
-
-def _step_back() -> None:
-    """Yield the processor to the event loop, and leave Ctrl-C to the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(19)
+            return await asyncio.wrap_future(self._worker.submit(finish, capture, attempt))
+        except WorkerDiedError:
+            return await asyncio.wrap_future(self._worker.submit(finish, capture, attempt))

@@ -18,6 +18,7 @@ Row = dict[str, Any]
 """One object of a file; outside data, so its values are checked where they are used."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_WRONG_KIND = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _BLOCK = 1 << 16
 
 
@@ -36,7 +37,7 @@ def disk(path: Path) -> Iterator[None]:
             found, cure = "no space left on the disk", "free some, then resume the run"
         elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
             found, cure = "may not be written", "choose another folder (--out) or change its rights"
-        elif isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+        elif isinstance(error, _WRONG_KIND):
             found, cure = error.strerror or "not a file", "check the path"
         else:
             raise
