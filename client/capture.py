@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -12,6 +14,9 @@ from voxmeter.endpoints.events import Event, ReplyAudio
 Outcome = Literal["ended", "timeout", "truncated", "refused", "disconnected", "protocol_error"]
 
 _TYPE = re.compile(r'"(?:type|event)"\s*:\s*"([^"\\]{1,60})"')
+_NAMES = ("type", "event")
+_PARSED = 16_384  # longer messages carry a payload; parsing one again would cost too much
+_NEAR = 400
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -154,12 +159,23 @@ def size_of(message: Message | None) -> int:
 
 
 def name_of(message: Message) -> str:
-    """Return what a message calls itself, as far as that shows near its start."""
+    """Return what a message calls itself: the `type` or `event` of its outermost object."""
     match message:
         case Text(data):
-            found = _TYPE.search(data, 0, 400)
-            return found[1] if found else "text"
+            return _text_name(data)
         case Published(topic, _):
             return topic
         case _:
             return "binary"
+
+
+def _text_name(text: str) -> str:
+    if len(text) <= _PARSED:
+        with suppress(ValueError, RecursionError):
+            whole = json.loads(text)
+            names = [whole.get(key) for key in _NAMES] if isinstance(whole, dict) else []
+            return next((name[:60] for name in names if isinstance(name, str) and name), "text")
+    # A long message may say its name behind its payload; the protocols' own names have a dot,
+    # those of objects inside them have none.
+    near = _TYPE.findall(text[:_NEAR]) + _TYPE.findall(text[-_NEAR:])
+    return next((name for name in near if "." in name), near[0] if near else "text")
