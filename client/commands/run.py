@@ -90,6 +90,7 @@ def _finish(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> 
     from voxmeter.client.report import print_report, write_report
     from voxmeter.client.score import score_run
     from voxmeter.client.scoring_progress import ScoringProgress
+    from voxmeter.client.summary import exit_status
 
     with ScoringProgress(quiet=args.quiet or args.json) as progress:
         summary = score_run(folder, prepared.bench, progress=progress)
@@ -100,17 +101,7 @@ def _finish(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> 
         print_report(folder, summary)
         _say_what_it_is(prepared)
     print(folder.path)
-    return _status(summary)
-
-
-def _status(summary: Mapping[str, Any]) -> int:
-    succeeded: dict[str, int] = {}
-    for cell in summary["cells"]:
-        count = int(cell["status"].get("ok", 0))
-        succeeded[cell["endpoint"]] = succeeded.get(cell["endpoint"], 0) + count
-    if not all(succeeded.values()):
-        return 3
-    return int(any(gate["verdict"] == "failed" for gate in summary.get("gates", [])))
+    return exit_status(summary)
 
 
 def _chosen(args: argparse.Namespace) -> tuple[Bench, dict[str, Any]]:
