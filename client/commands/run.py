@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
 
     from voxmeter.client.bench import Bench
     from voxmeter.client.run import Prepared
