@@ -6,6 +6,8 @@ Like every ear it only decides how long to stay; `scoring/segments.py` says what
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from voxmeter.client.encodings import Decoder, decoder
@@ -54,9 +56,10 @@ class DuplexEar:
             case ReplyAudio(data, encoding, rate):
                 self._decoder = self._decoder or decoder(encoding, rate)
                 self._detector = self._detector or QuietDetector(rate)
-                samples = self._decoder.decode(data).astype(np.float32) / 32768
-                self._detector.feed(samples)
                 self._last_ns = t_ns
+                with suppress(ValueError, RuntimeError):  # finishing the attempt tells of it
+                    samples = self._decoder.decode(data).astype(np.float32)
+                    self._detector.feed(samples / np.float32(32768))
             case ReplyText(text) if self._asked_at is not None:
                 self._text.append(text)
             case _:

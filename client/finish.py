@@ -69,6 +69,7 @@ def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
     rate = 0
     pieces: list[Samples] = []
     notes: list[str] = []
+    broken: dict[str, list[str]] = {}
     decoders: dict[tuple[str, str, int], Decoder] = {}
     for index, data in capture.audio:
         row = capture.rows[index]
@@ -80,12 +81,15 @@ def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
         try:
             samples = from_pcm16(decoders[key].decode(data).tobytes())
         except (ValueError, RuntimeError) as error:
-            notes.append(f"a piece of {row['encoding']} audio could not be decoded: {error}")
+            broken.setdefault(row["encoding"], []).append(str(error))
             continue
         if row["rate"] != rate:
             samples = soxr.resample(samples, row["rate"], rate)
         row["samples"] = len(samples)
         pieces.append(samples)
+    for encoding, problems in broken.items():
+        number = "a piece" if len(problems) == 1 else f"{len(problems)} pieces"
+        notes.append(f"{number} of {encoding} audio could not be decoded: {problems[0]}")
     if any(d.left_over for d in decoders.values()):
         notes.append("the reply ended in the middle of a sample")
     stream = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
