@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from voxmeter.client.audio import write_whole
 from voxmeter.client.clock import utc_now
+from voxmeter.client.jsonlines import disk
 from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.model_files import user_cache
+from voxmeter.client.terminal import warn
+from voxmeter.endpoints.errors import UserError
 
 if TYPE_CHECKING:
     from voxmeter.client.calibrate import Calibration
@@ -23,8 +26,13 @@ _NAME = "calibration.json"
 def keep(result: Calibration, folder: Path | None = None) -> dict[str, Any]:
     """Keep a calibration for this machine's reports, and in `folder` if one is given.
 
+    A cache that cannot be written is a warning: the figures are there to be printed.
+
     Returns:
         What was written.
+
+    Raises:
+        UserError: If `folder` cannot be written to.
     """
     found = {
         "measured_at": utc_now().isoformat(timespec="seconds"),
@@ -35,10 +43,15 @@ def keep(result: Calibration, folder: Path | None = None) -> dict[str, Any]:
         **asdict(result),
     }
     text = (json.dumps(found, indent=1) + "\n").encode()
-    cache = user_cache()
-    cache.mkdir(parents=True, exist_ok=True)
-    for path in (cache / _NAME, *([] if folder is None else [folder / _NAME])):
-        write_whole(path, text)
+    if folder is not None:
+        write_whole(folder / _NAME, text)
+    try:
+        cache = user_cache()
+        with disk(cache):
+            cache.mkdir(parents=True, exist_ok=True)
+        write_whole(cache / _NAME, text)
+    except UserError as error:
+        warn(f"not kept for reports: {error}")
     return found
 
 
@@ -46,11 +59,10 @@ def last() -> Mapping[str, Any] | None:
     """Return this machine's last calibration; None when there is none, or it cannot be read."""
     try:
         found = json.loads((user_cache() / _NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        known = found["machine"]["host"] == socket.gethostname()
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, UserError):
         return None
-    if not isinstance(found, dict) or found.get("machine", {}).get("host") != socket.gethostname():
-        return None
-    return found
+    return found if known else None
 
 
 def lines(result: Calibration) -> list[str]:

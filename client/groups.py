@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from voxmeter.endpoints.errors import UserError
+
 
 def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the error of a group of tasks that the user should see.
@@ -9,11 +11,16 @@ def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
     The others are in its notes: one disk that is full fails fifty sessions at once.
     """
     leaves = _leaves(group)
-    first = next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
+    first = min(leaves, key=_rank)
     for other in leaves:
         if other is not first and str(other) != str(first):
             first.add_note(f"also: {type(other).__name__}: {other}")
     return first
+
+
+def _rank(error: BaseException) -> int:
+    """Return how much an error explains: an interrupt and the user's mistakes lead to others."""
+    return 0 if isinstance(error, KeyboardInterrupt) else 1 if isinstance(error, UserError) else 2
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

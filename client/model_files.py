@@ -20,10 +20,19 @@ _ABANDONED_S = 3600.0
 
 
 def user_cache() -> Path:
-    """Return this program's folder in the user's cache: `$XDG_CACHE_HOME`, else `~/.cache`."""
+    """Return this program's folder in the user's cache: `$XDG_CACHE_HOME`, else `~/.cache`.
+
+    Raises:
+        UserError: If there is neither.
+    """
     # The XDG rules say that a relative path there is to be ignored.
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "voxmeter"
+    if base.is_absolute():
+        return base / "voxmeter"
+    try:
+        return Path.home() / ".cache" / "voxmeter"
+    except RuntimeError:
+        raise UserError("the cache folder", "no home is known", "set XDG_CACHE_HOME") from None
 
 
 def file_sha256(path: Path) -> str:
