@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from voxmeter import __version__
-from voxmeter.client import clips, config, plan
+from voxmeter.client import clips, config, plan, speakers
 from voxmeter.client.access import access, redactor
 from voxmeter.client.bench_rules import refuse_unbuilt
 from voxmeter.client.bench_suites import load_suites
@@ -18,10 +18,10 @@ from voxmeter.client.calibration import last
 from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.models import locate
 from voxmeter.client.runfolder import RunFolder
-from voxmeter.client.speakers import Speaker, speaker
 from voxmeter.client.streaming import Show, Streaming
 from voxmeter.client.target import Target
 from voxmeter.client.targets import instructions_hash, target
+from voxmeter.client.voices import Voices
 from voxmeter.scoring.answers import EXTRACTOR_VERSION
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def prepare(
         if endpoint.name in made.endpoints:
             access(endpoint, bench.source)
     for name in clips.speakers_of(list(made.items())):
-        _voice(name)
+        speakers.check(name)
     locate(bench.transcribe.model, "whisper", allow_downloads=bench.transcribe.allow_downloads)
     return Prepared(bench, suites, made, redactor(bench))
 
@@ -129,22 +129,23 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
         table = tables[name]
         return target(bench, table, stack), table.concurrency or bench.run.concurrency
 
-    Streaming(prepared.plan, folder, clip_source(), start, show, prepared.redactor).run()
+    with Voices() as voices:
+        source = clip_source(voices)
+        Streaming(prepared.plan, folder, source, start, show, prepared.redactor).run()
 
 
-def clip_source() -> Callable[[Any], clips.Clip]:
-    """Return a function from items to clips that keeps the last few hundred in memory."""
+def clip_source(speaker_for: clips.SpeakerFor) -> Callable[[Any], clips.Clip]:
+    """Return a function from items to clips that keeps the last few hundred in memory.
+
+    Args:
+        speaker_for: Gives the voice for a text that was never spoken before.
+    """
 
     @lru_cache(maxsize=_CLIPS_KEPT)
     def clip_of(item: Any) -> clips.Clip:  # noqa: ANN401 - an Item, which is hashable
-        return clips.render(item, _voice)
+        return clips.render(item, speaker_for)
 
     return clip_of
-
-
-@lru_cache(maxsize=8)
-def _voice(name: str) -> Speaker:
-    return speaker(name)
 
 
 def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:

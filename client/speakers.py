@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
@@ -70,6 +71,42 @@ def speaker(name: str, *, pace: float = 1.0) -> Speaker:
             raise UserError(f"voice {name!r}", "no such voice", cure)
 
 
+def check(name: str) -> None:
+    """Find out whether a voice can be loaded here; nothing is loaded.
+
+    Args:
+        name: As for `speaker`.
+
+    Raises:
+        UserError: As `speaker`.
+        MissingExtraError: As `speaker`.
+    """
+    kind, _, detail = name.partition(":")
+    match kind:
+        case "hibari" if not detail or detail == "heart":
+            locate("hibari", "tts")
+            _must_be_installed(name, "hibari")
+        case "piper":
+            _piper_model(detail or "piper")
+            _must_be_installed(name, "piper")
+        case _:
+            speaker(name)  # a program that starts in milliseconds, or no voice at all
+
+
+def _must_be_installed(voice: str, package: str) -> None:
+    if find_spec(package) is None:
+        raise MissingExtraError(f"voice {voice!r}", f"the package {package}", "local")
+
+
+def _piper_model(model: str) -> tuple[Path, Path]:
+    """Return a piper voice and its settings."""
+    path = locate(model, "tts").path
+    config = Path(f"{path}.json")
+    if not config.is_file():
+        raise UserError(str(config), "no such file", "put the voice's .onnx.json beside it")
+    return path, config
+
+
 class HibariSpeaker:
     """hibari's own voice "heart": American English, 24 kHz, the same samples for the same text."""
 
@@ -99,14 +136,11 @@ class PiperSpeaker:
 
     def __init__(self, name: str, model: str = "piper", pace: float = 1.0) -> None:
         self.name = name
-        path = locate(model, "tts").path
+        path, config = _piper_model(model)
         try:
             from piper import PiperVoice, SynthesisConfig
         except ImportError as error:
             raise MissingExtraError(f"voice {name!r}", str(error), "local") from None
-        config = Path(f"{path}.json")
-        if not config.is_file():
-            raise UserError(str(config), "no such file", "put the voice's .onnx.json beside it")
         self._voice = PiperVoice.load(path, config)
         self._settings = SynthesisConfig(length_scale=1 / pace)
         self.rate = int(self._voice.config.sample_rate)

@@ -166,11 +166,11 @@ def _counter(what: str) -> Callable[[int], None]:
 
 def _check_voices(suite: Suite, findings: Findings) -> None:
     from voxmeter.client.clips import speakers_of
-    from voxmeter.client.speakers import speaker
+    from voxmeter.client.speakers import check
 
     for name in speakers_of(suite.items):
         with findings.may_fail(f"voice {name}"):
-            speaker(name)
+            check(name)
             findings.good(f"voice {name}", "is installed")
 
 
