@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left, bisect_right
 from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -40,10 +39,13 @@ class LoopMonitor:
 
     def between(self, start_ns: int, end_ns: int) -> list[tuple[int, float]]:
         """Return (due, lag in ms) of every wake-up that was due between two moments."""
-        due = list(self._due)
-        first, last = bisect_left(due, start_ns), bisect_right(due, end_ns)
-        lags = list(self._lag)
-        return [(due[n], lags[n] / 1e6) for n in range(first, min(last, len(lags)))]
+        found: list[tuple[int, float]] = []
+        for due, lag in zip(reversed(self._due), reversed(self._lag), strict=False):
+            if due < start_ns:  # a trial is recent: what came before it need not be looked at
+                break
+            if due <= end_ns:
+                found.append((due, lag / 1e6))
+        return found[::-1]
 
     async def _watch(self) -> None:
         due = self._clock.now() + _PERIOD_NS

@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
 
     sessions = _sessions(args.sessions)
     _positive("--trials", args.trials)
-    # Each number of sessions gets its share, less what starting and warming up take.
-    share = None if args.seconds is None else max(1.0, args.seconds / len(sessions) - 4.0)
+    # Each number of sessions gets its share, less what starting, warming up and ending take.
+    share = None if args.seconds is None else max(1.0, args.seconds / len(sessions) - 3.0)
     budget = Budget(trials=10_000 if share is not None else args.trials, seconds=share)
     if not args.json:
         print(_intention(sessions, budget), flush=True)
