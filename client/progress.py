@@ -65,6 +65,7 @@ class Loud:
                 TextColumn("{task.fields[figures]}"),
                 console=console,
                 transient=True,
+                redirect_stdout=False,  # results go where the user sent them
             )
             self._bar.start()
         return self
