@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from voxmeter.client.audio import Pcm, from_pcm16, resample, to_pcm16
+from voxmeter.client.audio import Pcm, from_pcm16, resample, to_pcm16, write_whole
 from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
 from voxmeter.client.finish import Attempt
@@ -145,7 +145,7 @@ def calibrate(
                     rows += runner.run(bench.measure(number, budget))
                 except BaseExceptionGroup as group:
                     raise first_of(group) from None
-    trials_file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_whole(trials_file, "".join(json.dumps(row) + "\n" for row in rows).encode())
     truth = [json.loads(line) for line in truth_file.read_text(encoding="utf-8").splitlines()]
     return compare(rows, {line["tag"]: line for line in truth}, time.monotonic() - began)
 
@@ -186,10 +186,9 @@ def _errors(
     off = []
     for row in rows:
         line = truth[row["session_tag"]]
-        measured = row["latency"].get(mark)
-        if measured is not None:
-            true_ns = line[mark.replace("_ms", "_ns")] - line["user_end_ns"]
-            off.append(measured - true_ns / 1e6)
+        measured, true_ns = row["latency"].get(mark), line.get(mark.replace("_ms", "_ns"))
+        if measured is not None and true_ns is not None:
+            off.append(measured - (true_ns - line["user_end_ns"]) / 1e6)
     if not off:
         return []
     distance = np.abs(off)

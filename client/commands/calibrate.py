@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from voxmeter.client.capture import Utterance
 
 _QUESTION_S = 0.8
+_HUSH_S = 0.1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,9 +43,12 @@ def run(args: argparse.Namespace) -> int:
 
     from voxmeter.client.calibrate import Budget, calibrate
     from voxmeter.client.calibration import keep
+    from voxmeter.client.jsonlines import disk
 
     sessions = _sessions(args.sessions)
-    _positive("--trials", args.trials)
+    _positive("--trials", args.trials, at_least=1)
+    if args.seconds is not None:
+        _positive("--seconds", args.seconds, at_least=1)
     # Each number of sessions gets its share, less what starting, warming up and ending take.
     share = None if args.seconds is None else max(1.0, args.seconds / len(sessions) - 3.0)
     budget = Budget(trials=10_000 if share is not None else args.trials, seconds=share)
@@ -52,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
         print(_intention(sessions, budget), flush=True)
     with tempfile.TemporaryDirectory(prefix="voxmeter-") as temporary:
         folder = Path(args.out) if args.out else Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+        with disk(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         result = calibrate(
             _questions(), folder, sessions=sessions, budget=budget, protocol=args.protocol
         )
@@ -80,7 +85,12 @@ def _intention(sessions: Sequence[int], budget: Budget) -> str:
 
 
 def _questions() -> list[Utterance]:
-    """Return the last words of every recorded demo question: short, with natural ends."""
+    """Return the last words of every recorded demo question: short, with natural ends.
+
+    Digital silence stands before each, so that both sides hear the same background.
+    """
+    import numpy as np
+
     from voxmeter.client.audio import Pcm
     from voxmeter.client.clips import clip, render
     from voxmeter.client.speakers import speaker
@@ -91,7 +101,9 @@ def _questions() -> list[Utterance]:
         made = render(item, speaker)
         end = made.bounds.end_sample
         start = max(made.bounds.onset_sample, end - int(_QUESTION_S * made.pcm.rate))
-        cut = clip(Pcm(made.pcm.samples[start:end], made.pcm.rate), item.item)
+        hush = np.zeros(int(_HUSH_S * made.pcm.rate), dtype=np.float32)
+        words = np.concatenate([hush, made.pcm.samples[start:end]])
+        cut = clip(Pcm(words, made.pcm.rate), item.item)
         questions.append(cut.utterance(24_000))
     return questions
 
@@ -114,8 +126,8 @@ def _sessions(text: str) -> list[int]:
     return numbers
 
 
-def _positive(option: str, value: int) -> None:
+def _positive(option: str, value: float, *, at_least: int) -> None:
     from voxmeter.endpoints.errors import UserError
 
-    if value < 1:
-        raise UserError(f"{option} {value}", "is too small", "use 1 or more")
+    if not value >= at_least:  # a number that is none is not at least anything
+        raise UserError(f"{option} {value:g}", "is too small", f"use {at_least} or more")
