@@ -16,12 +16,13 @@ from voxmeter.client.bench_rules import refuse_unbuilt
 from voxmeter.client.bench_suites import load_suites
 from voxmeter.client.calibration import last
 from voxmeter.client.machine import load_average, machine, packages
-from voxmeter.client.models import locate
+from voxmeter.client.models import hears, locate
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.streaming import Show, Streaming
 from voxmeter.client.target import Target
 from voxmeter.client.targets import instructions_hash, target
 from voxmeter.client.voices import Voices
+from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.answers import EXTRACTOR_VERSION
 
 if TYPE_CHECKING:
@@ -72,7 +73,20 @@ def prepare(
     for name in clips.speakers_of(list(made.items())):
         speakers.check(name)
     locate(bench.transcribe.model, "whisper", allow_downloads=bench.transcribe.allow_downloads)
+    _check_languages(bench, made)
     return Prepared(bench, suites, made, redactor(bench))
+
+
+def _check_languages(bench: Bench, made: Plan) -> None:
+    """Refuse a transcriber that does not know a language: it would fail after days of asking."""
+    fixed = bench.transcribe.language
+    for language in sorted({fixed} if fixed else {item.language for item in made.items()}):
+        if language != "auto" and not hears(bench.transcribe.model, language):
+            raise UserError(
+                f"{bench.source}: [transcribe] model",
+                f'"{bench.transcribe.model}" does not know the language "{language}"',
+                'use a multilingual one, such as "base"',
+            )
 
 
 def create(prepared: Prepared, selection: Mapping[str, Any]) -> RunFolder:

@@ -189,6 +189,16 @@ def test_what_the_user_got_wrong_is_2_and_one_line(
     assert not (bench.parent / "runs").exists()
 
 
+def test_a_transcriber_that_does_not_know_a_language_is_refused_before_anything_is_asked(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    german = {"id": "q", "audio": "0.flac", "kind": "open", "language": "de"}
+    (bench.parent / "questions.jsonl").write_text(json.dumps(german) + "\n")
+    assert main(["run", str(bench)]) == 2
+    assert '"tiny.en" does not know the language "de"; use a multi' in capsys.readouterr().err
+    assert not (bench.parent / "runs").exists()
+
+
 # A run that dies
 
 
