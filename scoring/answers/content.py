@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from voxmeter.scoring.answers.languages import Language
@@ -54,112 +54,25 @@ _SPELLINGS = {
     "wolves": "wolf",
     "knives": "knife",
 }
-_STOP = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "is",
-        "it",
-        "its",
-        "to",
-        "in",
-        "and",
-        "or",
-        "be",
-        "are",
-        "that",
-        "this",
-        "for",
-        "on",
-        "with",
-        "by",
-        "as",
-        "at",
-        "from",
-        "was",
-        "were",
-        "their",
-        "has",
-        "have",
-        "had",
-        "do",
-        "does",
-        "did",
-        "can",
-        "will",
-        "would",
-        "not",
-        "no",
-        "they",
-        "he",
-        "she",
-        "you",
-        "we",
-        "i",
-        "his",
-        "her",
-        "there",
-        "than",
-        "then",
-        "more",
-        "very",
-        "into",
-        "when",
-        "if",
-        "so",
-        "but",
-        "about",
-        "which",
-        "who",
-        "what",
-        "de",
-        "la",
-        "le",
-        "el",
-        "der",
-        "die",
-        "das",
-        "und",
-        "et",
-        "y",
-        "e",
-        "o",
-        "a",
-    ]
-)
+_STOP = frozenset({
+    "a", "an", "the", "of", "is", "it", "its", "to", "in", "and", "or", "be", "are", "that",
+    "this", "for", "on", "with", "by", "as", "at", "from", "was", "were", "their", "has", "have",
+    "had", "do", "does", "did", "can", "will", "would", "not", "no", "they", "he", "she", "you",
+    "we", "i", "his", "her", "there", "than", "then", "more", "very", "into", "when", "if", "so",
+    "but", "about", "which", "who", "what", "de", "la", "le", "el", "der", "die", "das", "und",
+    "et", "y", "e", "o",
+})  # fmt: skip
 _ROMAN = {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9}
+_VOWELS = dict.fromkeys(map(ord, "aeiouy"))
+_LEAST_STEM = 4  # letters; a shorter stem may be another word's
+_LEAST_WITHOUT_VOWELS = 6
+_LONG = 9
 _MARKS = frozenset("%$€£¥°")
-_PRONOUN_ONE = frozenset(
-    [
-        "that",
-        "this",
-        "the",
-        "which",
-        "no",
-        "any",
-        "each",
-        "last",
-        "right",
-        "correct",
-        "best",
-        "only",
-        "first",
-        "second",
-        "third",
-        "fourth",
-        "other",
-        "another",
-        "every",
-        "some",
-        "wrong",
-        "middle",
-        "final",
-        "next",
-        "previous",
-    ]
-)
+_PRONOUN_ONE = frozenset({
+    "that", "this", "the", "which", "no", "any", "each", "last", "right", "correct", "best",
+    "only", "first", "second", "third", "fourth", "other", "another", "every", "some", "wrong",
+    "middle", "final", "next", "previous",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,20 +176,28 @@ def find_whole(text: Text, options: Sequence[Option], said: Sequence[Word]) -> l
     joined: dict[str, list[int]] = {}
     for option in options:
         if option.forms:
-            joined.setdefault("".join(option.forms), []).append(option.label)
+            joined.setdefault(_run(option.forms), []).append(option.label)
     longest = max((len(option.forms) for option in options), default=0) + 1
     limit = max((len(form) for form in joined), default=0)
     found: list[Mention] = []
     for start in range(len(said)):
         form = ""
         for end in range(start, min(len(said), start + longest)):
-            form += said[end].form
+            form = _run((form, said[end].form))
             if len(form) > limit:
                 break
             labels = joined.get(form, ())
             if len(labels) == 1 and not _broken(text, said[start].first, said[end].last):
                 found.append(Mention(said[start].first, said[end].last, labels[0], "content"))
     return without_overlap(found)
+
+
+def _run(forms: Iterable[str]) -> str:
+    """Return forms written together; a number after a letter as in "B12", which may be apart."""
+    run = ""
+    for form in forms:
+        run += form.removeprefix("#") if run[-1:].isalpha() else form
+    return run
 
 
 def _broken(text: Text, first: int, last: int) -> bool:
@@ -311,21 +232,30 @@ def _means(text: Text, name: str, option: Option) -> bool:
 
 def find_parts(options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:
     """Return where words that only one option has stand, if they are a third of its own."""
-    counts = Counter(form for option in options for form in set(option.forms))
+    counts = Counter(stem for option in options for stem in {_stem(f) for f in option.forms})
     owner = {
-        form: option.label
+        _stem(form): option.label
         for option in options
         for form in option.forms
-        if counts[form] == 1 and form not in _STOP and len(form) > 1
+        if counts[_stem(form)] == 1 and form not in _STOP and len(form) > 1
     }
     own = Counter(owner.values())
-    spoken = {word.form for word in said}
-    heard = Counter(label for form, label in owner.items() if form in spoken)
+    stems = [(word, _stem(word.form)) for word in said]
+    spoken = {stem for _, stem in stems}
+    heard = Counter(label for stem, label in owner.items() if stem in spoken)
     return [
-        Mention(word.first, word.last, owner[word.form], "partial")
-        for word in said
-        if word.form in owner and heard[owner[word.form]] * 3 >= own[owner[word.form]]
+        Mention(word.first, word.last, owner[stem], "partial")
+        for word, stem in stems
+        if stem in owner and heard[owner[stem]] * 3 >= own[owner[stem]]
     ]
+
+
+def _stem(form: str) -> str:
+    """Return a word without the ending of a verb: "raining" and "rain" are one."""
+    for ending in ("ing", "ed", "e"):
+        if form.endswith(ending) and len(form) - len(ending) >= _LEAST_STEM:
+            return form.removesuffix(ending)
+    return form
 
 
 def find_misheard(options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:
@@ -338,11 +268,18 @@ def find_misheard(options: Sequence[Option], said: Sequence[Word]) -> list[Menti
         near = [
             label
             for form, label in targets
-            if form[0] == word.form[0] and _distance(form, word.form) <= (1 if len(form) < 9 else 2)
+            if form[0] == word.form[0] and _distance(form, word.form) <= _allowed(form, word.form)
         ]
         if len(near) == 1:
             found.append(Mention(word.first, word.last, near[0], "partial"))
     return found
+
+
+def _allowed(form: str, heard: str) -> int:
+    """Return how many letters may differ; vowels are misheard more easily than consonants."""
+    same = form.translate(_VOWELS) == heard.translate(_VOWELS)
+    vowels = same and min(len(form), len(heard)) >= _LEAST_WITHOUT_VOWELS
+    return 2 if len(form) >= _LONG or vowels else 1
 
 
 def _distance(one: str, other: str) -> int:

@@ -19,58 +19,17 @@ _BE = {
     "pt": frozenset(["é", "e", "foi", "era", "são", "sao"]),
     "en": frozenset(["is", "was", "are", "were"]),
 }
-_SMALL = frozenset(
-    [
-        "of",
-        "and",
-        "van",
-        "von",
-        "de",
-        "da",
-        "di",
-        "del",
-        "della",
-        "du",
-        "la",
-        "le",
-        "der",
-        "den",
-        "bin",
-        "al",
-        "el",
-        "y",
-        "the",
-    ]
-)
-_ARTICLES = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "der",
-        "die",
-        "das",
-        "ein",
-        "eine",
-        "le",
-        "la",
-        "les",
-        "un",
-        "une",
-        "el",
-        "los",
-        "las",
-        "una",
-        "il",
-        "lo",
-        "o",
-        "os",
-        "as",
-        "het",
-        "de",
-        "een",
-    ]
-)
+_SMALL = frozenset({
+    "of", "and", "van", "von", "de", "da", "di", "del", "della", "du", "la", "le", "der", "den",
+    "bin", "al", "el", "y", "the",
+})  # fmt: skip
+_ARTICLES = frozenset({
+    "the", "a", "an", "der", "die", "das", "ein", "eine", "le", "la", "les", "un", "une", "el",
+    "los", "las", "una", "il", "lo", "o", "os", "as", "het", "de", "een",
+})  # fmt: skip
+_OBJECTS = frozenset({
+    "the", "a", "an", "it", "them", "this", "that", "its", "his", "her", "our", "your", "their",
+})  # fmt: skip
 _LONGEST = 8
 
 
@@ -153,6 +112,8 @@ def _read_clause(text: Text, start: int, end: int) -> tuple[int, int, str] | Non
     for index in range(first, last):
         if index > first and (length := _by(text, index)) and index + length < end:
             return index + length, _end_of_name(text, index + length, end), "made-by"
+    if first == start and last == end:
+        last = _before_verb(text, first, end)
     if first >= last or last - first > _LONGEST:
         return None
     rule = "frame" if framed else ("whole" if first == start and last == end else "subject")
@@ -225,6 +186,16 @@ def _end_of_name(text: Text, first: int, end: int) -> int:
             break
         index += 1
     return index
+
+
+def _before_verb(text: Text, first: int, end: int) -> int:
+    """Return where the subject of a sentence such as "The heart pumps the blood" ends."""
+    tokens = text.transcript.tokens
+    for index in range(first + 1, end - 1):
+        verb = tokens[index].raw.islower() and tokens[index].bare.endswith(("s", "ed"))
+        if verb and tokens[index + 1].bare in _OBJECTS and tokens[index - 1].bare not in _SMALL:
+            return index
+    return end
 
 
 def _chosen(text: Text, candidates: list[tuple[int, int, str]]) -> tuple[int, int, str]:

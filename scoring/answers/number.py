@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from voxmeter.scoring.answers.languages import language as load
 from voxmeter.scoring.answers.mentions import Text
@@ -14,151 +15,37 @@ from voxmeter.scoring.answers.numbers import Number, scan
 from voxmeter.scoring.answers.result import Answer, no_answer
 from voxmeter.scoring.answers.tokens import tokenise
 
-_MONTHS = frozenset(
-    [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "januar",
-        "februar",
-        "marz",
-        "mai",
-        "juni",
-        "juli",
-        "oktober",
-        "dezember",
-        "janvier",
-        "fevrier",
-        "mars",
-        "avril",
-        "juin",
-        "juillet",
-        "aout",
-        "septembre",
-        "octobre",
-        "novembre",
-        "decembre",
-        "enero",
-        "febrero",
-        "marzo",
-        "abril",
-        "mayo",
-        "junio",
-        "julio",
-        "agosto",
-        "septiembre",
-        "octubre",
-        "noviembre",
-        "diciembre",
-    ]
-)
-_OPERATORS = frozenset(
-    [
-        "plus",
-        "minus",
-        "times",
-        "divided",
-        "multiplied",
-        "over",
-        "out",
-        "squared",
-        "cubed",
-        "×",
-        "+",
-        "=",
-        "mal",
-        "durch",
-        "fois",
-        "por",
-        "per",
-        "moins",
-        "menos",
-        "menu",
-        "more",
-        "less",
-        "modulo",
-        "percent",
-        "%",
-        "of",
-        "x",
-    ]
-)
-_RANGE = frozenset(
-    [
-        "to",
-        "or",
-        "and",
-        "through",
-        "bis",
-        "oder",
-        "und",
-        "a",
-        "à",
-        "ou",
-        "o",
-        "y",
-        "e",
-        "tot",
-        "of",
-        "en",
-        "или",
-        "и",
-        "до",
-    ]
-)
-_HUNDREDTHS = frozenset(["cents", "cent", "cts", "pence", "centimes", "centavos", "centimos"])
-_MONEY = frozenset(
-    ["dollar", "dollars", "euro", "euros", "pound", "pounds", "pesos", "buck", "bucks"]
-)
+_MONTHS = frozenset({
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december", "januar", "februar", "marz", "mai", "juni", "juli",
+    "oktober", "dezember", "janvier", "fevrier", "mars", "avril", "juin", "juillet", "aout",
+    "septembre", "octobre", "novembre", "decembre", "enero", "febrero", "marzo", "abril", "mayo",
+    "junio", "julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre",
+})  # fmt: skip
+_OPERATORS = frozenset({
+    "plus", "minus", "times", "divided", "multiplied", "over", "out", "squared", "cubed", "×",
+    "+", "=", "mal", "durch", "fois", "por", "per", "moins", "menos", "menu", "more", "less",
+    "modulo", "percent", "%", "of", "x",
+})  # fmt: skip
+_RANGE = frozenset({
+    "to", "or", "and", "through", "bis", "oder", "und", "a", "à", "ou", "o", "y", "e", "tot",
+    "of", "en", "или", "и", "до",
+})  # fmt: skip
+_HUNDREDTHS = frozenset({
+    "cents", "cent", "cts", "pence", "centimes", "centavos", "centimos",
+})  # fmt: skip
+_MONEY = frozenset({
+    "dollar", "dollars", "euro", "euros", "pound", "pounds", "pesos", "buck", "bucks",
+})  # fmt: skip
 
-_ONE_AFTER = frozenset(
-    [
-        "that",
-        "this",
-        "the",
-        "which",
-        "no",
-        "any",
-        "each",
-        "another",
-        "every",
-        "right",
-        "correct",
-        "only",
-        "last",
-        "first",
-        "other",
-        "wrong",
-        "some",
-        "good",
-        "hard",
-        "tough",
-    ]
-)
-_ONE_BEFORE = frozenset(
-    [
-        "of",
-        "moment",
-        "second",
-        "thing",
-        "more",
-        "another",
-        "can",
-        "could",
-        "would",
-        "might",
-        "should",
-    ]
-)
+_ONE_AFTER = frozenset({
+    "that", "this", "the", "which", "no", "any", "each", "another", "every", "right", "correct",
+    "only", "last", "first", "other", "wrong", "some", "good", "hard", "tough",
+})  # fmt: skip
+_ONE_BEFORE = frozenset({
+    "of", "moment", "second", "thing", "more", "another", "can", "could", "would", "might",
+    "should",
+})  # fmt: skip
 
 
 def read_number(transcript: str, code: str) -> Answer:
@@ -176,6 +63,8 @@ def read_number(transcript: str, code: str) -> Answer:
     ]
     numbers = _without_dates(text, cardinals) or [n for n in numbers if n.form == "ordinal"]
     numbers = _without_denied(text, _without_withdrawn(text, numbers))
+    if not numbers and (zero := _zero(text)):
+        return zero
     if not numbers:
         return no_answer("no-number", "no number is said")
     asked = text.transcript.questions
@@ -195,11 +84,38 @@ def read_number(transcript: str, code: str) -> Answer:
             last = chosen[-1]
             if _in_range(text, last, numbers):
                 return no_answer("range", "a range is given")
+            if _is_bound(text, last):
+                return no_answer("bound", "a limit is given, not a number")
             if rule != "answer" and in_sum(text, last):
                 return no_answer("sum", "a calculation without its result")
             return Answer(last.value, rule, text.transcript.span(last.first, last.last))
     values = ", ".join(str(value) for value in sorted({n.value for n in numbers})[:5])
     return no_answer("several", f"more than one number is said: {values}")
+
+
+def _zero(text: Text) -> Answer | None:
+    """Return zero for "there are none left"."""
+    tokens = text.transcript.tokens
+    for index, token in enumerate(tokens):
+        last = index + text.at("nothing_left", index)
+        for place in range(index + 2, min(index + 5, len(tokens))) if token.bare == "no" else ():
+            if not any(text.bounded(between) for between in range(index + 1, place + 1)):
+                last = max(
+                    last, place + text.at("left_over", place) if text.at("left_over", place) else 0
+                )
+        if last > index:
+            return Answer(Decimal(0), "nothing-left", text.transcript.span(index, last))
+    return None
+
+
+def _is_bound(text: Text, number: Number) -> bool:
+    """Return whether a number is only a limit ("more than 100"), not one counted from another."""
+    tokens = text.transcript.tokens
+    for place in (text.back(number.first), number.first):
+        if length := text.before("bound", place):
+            start = place - length
+            return start == 0 or not tokens[start - 1].text[0].isdigit()
+    return False
 
 
 def _repeats(chosen: Sequence[Number]) -> bool:
@@ -347,6 +263,8 @@ def results(text: Text, numbers: Sequence[Number]) -> list[Number]:
         )
         and not in_sum(text, number, before_only=False)
     ]
+    if len({n.value for n in found}) > 1 and (concluded := _concluded(text, found, numbers)):
+        return concluded
     equations = [
         n
         for n in found
@@ -356,6 +274,18 @@ def results(text: Text, numbers: Sequence[Number]) -> list[Number]:
     if len({n.value for n in found}) > 1 and equations:
         return equations[-1:]
     return found
+
+
+def _concluded(text: Text, found: Sequence[Number], numbers: Sequence[Number]) -> list[Number]:
+    """Return the last number of those found that has a "so" before it in its own clause."""
+    for number in reversed(found):
+        stop = max((n.last for n in numbers if n.last <= number.first), default=0)
+        for index in range(number.first - 1, stop - 1, -1):
+            if text.at("final", index) and text.bounded(index):
+                return [number]
+            if text.opens(index):
+                break
+    return []
 
 
 def _is_year(text: Text, number: Number) -> bool:

@@ -248,11 +248,11 @@ def _with_powers(tokens: Sequence[Token], found: Sequence[Number]) -> list[Numbe
 
 def _raises(tokens: Sequence[Token], base: Number, exponent: Number) -> bool:
     """Return whether the second number is the exponent of the first."""
-    if not 0 <= exponent.value <= 30 or exponent.value % 1 or abs(base.value) > 1000:
+    if abs(exponent.value) > 30 or exponent.value % 1 or not 0 < abs(base.value) <= 1000:
         return False
     between = [token.bare for token in tokens[base.last : exponent.first]]
     if not between:
-        return tokens[exponent.first].gap == "^"
+        return tokens[exponent.first].gap in {"^", "^-"}
     return between in (["to", "the"], ["to", "the", "power"], ["to", "the", "power", "of"])
 
 
@@ -262,7 +262,9 @@ def _power(tokens: Sequence[Token], base: Number, exponent: Number | None) -> Nu
         last = exponent.last
         if last < len(tokens) and tokens[last].bare == "power":
             last += 1
-        return Number(base.first, last, base.value ** int(exponent.value), "digits")
+        negative = tokens[exponent.first].gap == "^-"
+        value = base.value ** (-int(exponent.value) if negative else int(exponent.value))
+        return Number(base.first, last, value, "digits")
     after = tokens[base.last].bare if base.last < len(tokens) else ""
     raised = {"squared": 2, "cubed": 3}.get(after)
     if raised is None or abs(base.value) > 1000 or ends_sentence(tokens[base.last].gap):

@@ -197,7 +197,8 @@ def _substantive(text: Text, start: int, first: int) -> bool:
         "answer", "verdict", "antwort", "reponse", "respuesta", "risposta", "resposta", "antwoord",
         "ответ", "cevap", "odpowiedz", "statement", "claim", "sentence", "aussage", "afirmacion",
         "affermazione", "afirmacao", "stelling", "bewering", "conclusion", "say", "答", "答案",
-        "therefore", "so", "also", "утверждение", "proposition", "<answer>", "\\boxed",
+        "therefore", "so", "also", "overall", "balance", "whole", "утверждение", "proposition",
+        "<answer>", "\\boxed",
     })  # fmt: skip
 
 

@@ -10,6 +10,9 @@ from voxmeter.scoring.answers.numbers import Number
 _COUNTERS = frozenset(["번", "番", "個", "个", "项", "種", "种"])
 _FROM = frozenset({"to", "from"})
 _END = frozenset({"last", "end", "bottom"})
+_TOP = frozenset({"top", "start", "beginning", "left"})
+_NAMED = {"before_last": -2, "last_place": -1, "first_place": 0}
+_UNSPACED = frozenset({"ja", "ko", "zh"})
 _BUT = {"one": -2, "two": -3}
 _ARTICLES = frozenset(
     ["the", "der", "die", "das", "den", "la", "le", "el", "il", "lo", "o", "a", "de", "het", "l'"]
@@ -44,8 +47,12 @@ def find_positions(
 def _ordinal(text: Text, index: int, count: int) -> Mention | None:
     """Return the place that an ordinal starting at a token names."""
     tokens = text.transcript.tokens
-    if length := text.at("last_place", index):
-        return Mention(index, index + length, count - 1, "position")
+    for name, named in _NAMED.items():
+        place = named if named >= 0 else count + named
+        if (length := text.at(name, index)) and 0 <= place < count:
+            ends = text.bounded(index + length) or text.at("right", index + length) > 0
+            if ends or length > 2 or text.language.code in _UNSPACED:
+                return Mention(index, index + length, place, "position")
     rank = text.language.ordinals.get(tokens[index].bare)
     last = index + 1
     if rank is None and tokens[index].text.isdigit() and last < len(tokens):
@@ -60,6 +67,8 @@ def _ordinal(text: Text, index: int, count: int) -> Mention | None:
         and (end := next((i for i, w in enumerate(words) if w in _END), 0))
     ):
         rank, last = -abs(rank), last + end + 1
+    elif words[:1] == ["from"] and (end := next((i for i, w in enumerate(words) if w in _TOP), 0)):
+        last += end + 1
     elif rank == 2 and words[:1] == ["last"]:
         rank, last = -2, last + 1
     elif rank == -1 and words[:1] == ["but"] and len(words) > 1 and words[1] in _BUT:
@@ -89,9 +98,11 @@ def _stands_for_option(text: Text, first: int, last: int) -> bool:
 def _is_place(text: Text, number: Number, numeric: bool) -> bool:  # noqa: FBT001
     """Return whether a number stands where it counts options."""
     if text.before("option", number.first) or _counted(text, number.last):
+        apart = "," in text.transcript.gap(number.first) and numeric
         bounded = text.bounded(number.last) or _counted(text, number.last)
-        return bounded or any(
-            text.at(n, number.last) for n in ("right", "wrong", "and", "or", "aside")
+        return not apart and (
+            bounded
+            or any(text.at(n, number.last) for n in ("right", "wrong", "and", "or", "aside"))
         )
     if numeric:
         return False

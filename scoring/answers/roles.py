@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from voxmeter.scoring.answers.mentions import Mention, Role, Text, joins
 
 _SENTENCE = 60  # tokens; a thought is not followed further back
+# "A, Venus, no. B, Mars, yes."
+_VERDICTS: tuple[tuple[str, Role], ...] = (("yes", "explicit"), ("no", "rejected"))
 _LABEL_MARKS = '.,:;()[]-—/" 、'
 
 
@@ -127,7 +129,22 @@ def assign(text: Text, groups: Sequence[Sequence[Mention]]) -> list[Mention]:
             excepted = last and _excepted(text, members[0].first, member.last)
             role = "explicit" if excepted else _combined(own_before, own_after)
             assigned.append(member.as_role(role))
-    return assigned
+    return _with_verdicts(text, assigned)
+
+
+def _with_verdicts(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
+    """Return mentions with the "yes" or "no" behind each, where several are gone through."""
+    verdicts = {
+        place: role
+        for place, mention in enumerate(mentions)
+        for name, role in _VERDICTS
+        if (length := text.at(name, mention.last))
+        and text.bounded(mention.last)
+        and text.closes(mention.last + length)
+    }
+    if len({mentions[place].label for place in verdicts}) < 2:
+        return list(mentions)
+    return [m.as_role(verdicts.get(place, m.role)) for place, m in enumerate(mentions)]
 
 
 def _combined(before: Role, after: Role) -> Role:
@@ -147,6 +164,8 @@ def _combined(before: Role, after: Role) -> Role:
 
 def _excepted(text: Text, first: int, last: int) -> bool:
     """Return whether everything but this mention is ruled out ("all except B are wrong")."""
+    if text.before("excepted", first):
+        return True
     ruled_out = text.at("except_after", last) or text.at("wrong", last)
     return text.before("except_before", first) > 0 and ruled_out > 0
 

@@ -67,6 +67,7 @@ _IS_AFTER = frozenset(
     ]
 )
 _JOINED = re.compile(r"((?i:option|answer|choice|letter))([A-Z])")
+_LEADING_POINT = re.compile(r"(?<![\w.,])\.(?=\d)")
 MAX_CHARACTERS = 40_000
 """Transcripts are read up to here; a reply of four hours of speech is no answer."""
 
@@ -133,7 +134,11 @@ def _clean(transcript: str) -> tuple[str, list[int]]:
     """Return the text with typing accidents undone, and for each character where it came from."""
     characters: list[str] = []
     origins: list[int] = []
-    for index, character in enumerate(transcript[:MAX_CHARACTERS]):
+    transcript = transcript[:MAX_CHARACTERS]
+    for index, character in enumerate(transcript):
+        if character == "." and _LEADING_POINT.match(transcript, index):  # ".5" is "0.5"
+            characters.append("0")
+            origins.append(index)
         for plain in _plain(character):
             characters.append(plain)
             origins.append(index)

@@ -156,7 +156,7 @@ class _Reader:
                 )
             ) or (role == "ten" and current % 100 == 0):
                 current += self._value(at)
-            elif (role == "ten" and used and total == 0 and 10 < current < 100) or (
+            elif (role == "ten" and used and total == 0 and 10 <= current < 100) or (
                 role == "unit" and self._value(at) >= 10 and total == 0 and 10 < current < 100
             ):
                 return self._year(at, current)
