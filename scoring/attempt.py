@@ -107,6 +107,12 @@ class Attempt:
         return self.sent_ns(self.header.speech_end_sample - 1)
 
     @property
+    def question_ns(self) -> int | None:
+        """When the question began to leave: its first voiced sample, or the request, or None."""
+        asked = self.header.latency_kind == "request" or not self.frames
+        return self.request_ns if asked else self.onset_ns
+
+    @property
     def onset_ns(self) -> int | None:
         """When the user's first voiced sample left, as far as that is known."""
         asked = self.header.latency_kind == "request" or not self.frames

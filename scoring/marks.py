@@ -18,6 +18,7 @@ from voxmeter.scoring.log import Row
 from voxmeter.scoring.playout import Playout, Stall, listen
 from voxmeter.scoring.segments import (
     Segment,
+    as_heard,
     stream_roles,
     stream_segments,
     told_roles,
@@ -46,6 +47,13 @@ LATE_MS = 20
 """A frame that left later than this, from `WATCHED_S` before t0 on, spoils the trial's latency."""
 WATCHED_S = 1
 
+_FROM_T0 = (
+    "first_packet_ms",
+    "first_audible_ms",
+    "first_text_ms",
+    "endpointing_ms",
+    "reply_end_ms",
+)
 _MS = 1e6
 Status = Literal["ok", "no_reply", "timeout"]
 
@@ -107,8 +115,9 @@ def latency(rows: Sequence[Row], stream: NDArray[np.float32]) -> Marks:
     stalls: list[Stall] = []
     fast = attempt.header.pacing == "fast"  # then no time means anything
     if not fast and attempt.t0_ns is not None:
-        stalls = _stalls(answer, playout)
-        found |= _answer_marks(attempt, answer, segments, playout, stalls)
+        heard = None if answer is None else as_heard(answer, playout, stream)
+        stalls = _stalls(heard, playout)
+        found |= _answer_marks(attempt, heard, segments, playout, stalls)
         found["endpointing_ms"] = _endpointing_ms(attempt)
         _check(attempt, found, warnings)
     return Marks(
@@ -156,7 +165,7 @@ def _answer_marks(
     playout: Playout,
     stalls: Sequence[Stall],
 ) -> dict[str, float | None]:
-    """Return the marks that only an answer has."""
+    """Return the marks that only an answer has; `answer` is the answer as it was heard."""
     t0_ns = attempt.t0_ns
     found: dict[str, float | None] = {}
     found["first_text_ms"] = _since(t0_ns, _first_text_ns(attempt, answer, segments, playout))
@@ -252,11 +261,10 @@ def _endpointing_ms(attempt: Attempt) -> float | None:
 
 def _check(attempt: Attempt, found: dict[str, float | None], warnings: list[str]) -> None:
     """Take out what cannot be true: an answer cannot come before there was a question."""
-    asked = attempt.header.latency_kind == "request"
-    earliest = 0 if asked else _since(attempt.t0_ns, attempt.onset_ns)
+    earliest = _since(attempt.t0_ns, attempt.question_ns)
     if earliest is None:
         return
-    for name in ("first_packet_ms", "first_audible_ms", "first_text_ms", "endpointing_ms"):
+    for name in _FROM_T0:
         value = found[name]
         if value is not None and value < earliest:
             found[name] = None

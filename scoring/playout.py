@@ -29,10 +29,19 @@ class Arrival(NamedTuple):
     Attributes:
         t_ns: When it arrived.
         samples: How many samples it holds.
+        reply: The id of the reply that it belongs to, empty where there is none.
     """
 
     t_ns: int
     samples: int
+    reply: str = ""
+
+
+class Flush(NamedTuple):
+    """At `t_ns` the player threw away what it had queued: of one reply, or everything ("")."""
+
+    t_ns: int
+    reply: str = ""
 
 
 class Piece(NamedTuple):
@@ -41,6 +50,7 @@ class Piece(NamedTuple):
     start: int
     end: int
     t_ns: int
+    reply: str = ""
 
 
 class Stall(NamedTuple):
@@ -102,7 +112,7 @@ def play(
     arrivals: Sequence[Arrival],
     rate: int,
     *,
-    flushes: Sequence[int] = (),
+    flushes: Sequence[Flush] = (),
     audible: NDArray[np.int64] | None = None,
 ) -> Playout:
     """Return when each chunk is heard.
@@ -110,15 +120,15 @@ def play(
     Args:
         arrivals: In the order of the stream.
         rate: Samples a second.
-        flushes: Moments (ns) at which the player threw away what it had not played yet.
+        flushes: When the player threw away what it had not played yet.
         audible: Shape (k, 2), audible stretches of the stream. Given for a full-duplex stream,
             whose player drops silence to catch up after a hiccup; without it nothing is dropped.
     """
     pieces: list[Piece] = []
-    waiting = sorted(flushes, reverse=True)
+    waiting = sorted(flushes, key=lambda flush: flush.t_ns, reverse=True)
     head = position = 0
-    for t_ns, samples in arrivals:
-        while waiting and waiting[-1] <= t_ns:
+    for t_ns, samples, reply in arrivals:
+        while waiting and waiting[-1].t_ns <= t_ns:
             head = _flush(pieces, waiting.pop(), rate, head)
         late = max(0, head - t_ns)
         head = max(head, t_ns)
@@ -127,7 +137,7 @@ def play(
             dropped = min(stop - start, late * rate // _NS) if silent else 0
             late -= _duration(dropped, rate)
             if start + dropped < stop:
-                pieces.append(Piece(start + dropped, stop, head))
+                pieces.append(Piece(start + dropped, stop, head, reply))
                 head += _duration(stop - start - dropped, rate)
         position = end
     while waiting:
@@ -138,7 +148,8 @@ def play(
 def listen(attempt: Attempt, rate: int, samples: int, audible: NDArray[np.int64] | None) -> Playout:
     """Return when each sample of an attempt's reply stream is heard.
 
-    What a cancelled reply still had queued is thrown away, as every voice client does.
+    What a cancelled reply still had queued is thrown away, as every voice client does; an
+    interruption, and a cancellation that names no reply, empty the whole queue.
 
     Args:
         attempt: The log as `voxmeter.scoring.attempt.read` returns it.
@@ -149,10 +160,10 @@ def listen(attempt: Attempt, rate: int, samples: int, audible: NDArray[np.int64]
     arrivals: list[Arrival] = []
     for row in attempt.came:
         if row.samples:
-            arrivals.append(Arrival(row.t_ns, min(row.samples, samples)))
+            arrivals.append(Arrival(row.t_ns, min(row.samples, samples), row.reply))
             samples -= arrivals[-1].samples
     flushes = [
-        row.t_ns
+        Flush(row.t_ns, "" if row.kind == "interrupted" else row.reply)
         for row in attempt.came
         if row.kind == "interrupted" or (row.kind == "reply_ended" and row.reason == "cancelled")
     ]
@@ -220,14 +231,24 @@ def _parts(start: int, end: int, audible: NDArray[np.int64] | None) -> list[tupl
     return parts
 
 
-def _flush(pieces: list[Piece], t_ns: int, rate: int, head: int) -> int:
-    """Cut what would be heard after `t_ns`; return when the player is free."""
-    while pieces and pieces[-1].t_ns >= t_ns:
-        pieces.pop()
-    if pieces:
-        last = pieces[-1]
-        keep = min(last.end, last.start + (t_ns - last.t_ns) * rate // _NS)
-        pieces[-1] = last._replace(end=keep)
-        if keep == last.start:
-            pieces.pop()
-    return min(head, t_ns)
+def _flush(pieces: list[Piece], flush: Flush, rate: int, head: int) -> int:
+    """Cut what a flush threw away, let what was queued behind it move up; return when all is heard.
+
+    What is queued has arrived, so that nothing but the queue decides when it is heard.
+    """
+    queued: list[Piece] = []
+    while pieces and _over_ns(pieces[-1], rate) > flush.t_ns:
+        queued.append(pieces.pop())
+    head = min(head, flush.t_ns)
+    for piece in reversed(queued):
+        played = max(0, flush.t_ns - piece.t_ns) * rate // _NS
+        if flush.reply and piece.reply != flush.reply:
+            pieces.append(piece._replace(t_ns=piece.t_ns if played else head))
+            head = _over_ns(pieces[-1], rate)
+        elif played:
+            pieces.append(piece._replace(end=min(piece.end, piece.start + played)))
+    return head
+
+
+def _over_ns(piece: Piece, rate: int) -> int:
+    return piece.t_ns + _duration(piece.end - piece.start, rate)

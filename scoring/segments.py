@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from voxmeter.scoring.attempt import Attempt, Came
 from voxmeter.scoring.playout import Playout
-from voxmeter.scoring.speech import speech_bounds
+from voxmeter.scoring.speech import find_sound, speech_bounds
 
 SPLIT_MS = 1500
 
@@ -123,7 +123,7 @@ def told_roles(
     """Return the segments with their roles.
 
     A reply that ended or was cancelled before `t0_ns` is not the answer; the answer is the first
-    that is not, passing over those that were cancelled without a sound or a word.
+    that is not, passing over those without audio and without a word.
     """
     if t0_ns is None:
         return list(segments)
@@ -182,6 +182,33 @@ def stream_over(
     if last_audible is None or last_audible <= asked_at:
         return False
     return samples - last_audible >= split_ms * rate / 1000
+
+
+def as_heard(segment: Segment, playout: Playout, stream: NDArray[np.float32]) -> Segment:
+    """Return a segment with the first and last audible sample that a listener heard of it.
+
+    They differ from those of its audio where a part of it was thrown away before it was heard.
+
+    Args:
+        segment: Any.
+        playout: When each sample was heard.
+        stream: Shape (n,), what the segment's ranges lie in.
+    """
+    if segment.onset is None or segment.end is None:
+        return segment
+    heard = np.zeros(stream.size, dtype=bool)
+    for piece in playout.pieces:
+        heard[piece.start : piece.end] = True
+    place = np.concatenate([np.arange(a, b) for a, b in segment.ranges])
+    inside = place[(place >= segment.onset) & (place < segment.end)]
+    if bool(heard[inside].all()):
+        return segment
+    spans = find_sound(stream[place], playout.rate).spans.tolist()
+    sound = np.concatenate([place[a:b] for a, b in spans] or [place[:0]])
+    left = sound[heard[sound]]
+    if left.size == 0:
+        return replace(segment, onset=None, end=None)
+    return replace(segment, onset=int(left[0]), end=int(left[-1]) + 1)
 
 
 def _begins_before(segment: Segment, playout: Playout, t_ns: int) -> bool:

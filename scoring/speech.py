@@ -21,6 +21,7 @@ BURST_MS = 100
 RESUME_MS = 150
 TICK_MS = 30
 _QUIET_FRAMES = 20
+_HISS_FRAMES = 4
 _HISS_PEAK = 4.0  # times its level: one sample of hiss in 16,000 is louder
 NOISY_SNR_DB = 30.0
 """Under this distance between speech and background, levels no longer tell where speech begins."""
@@ -188,7 +189,9 @@ def _edge(
     before = audio[max(0, first - frame) : first]
     size = np.abs(audio[first : first + frame] - (float(before.mean()) if before.size else 0.0))
     amplitude = 10 ** (threshold_db / 20)
-    hiss = _HISS_PEAK * 10 ** (float(np.sort(quiet)[quiet.size // 2]) / 20) if quiet.size else 0.0
+    hiss = 0.0
+    if quiet.size >= _HISS_FRAMES:  # fewer, at the edge of a clip, may be the tail of a fade
+        hiss = _HISS_PEAK * 10 ** (float(np.sort(quiet)[quiet.size // 2]) / 20)
     # A sample of hiss is louder than the hiss now and then; sound that hardly is keeps its frame.
     clear = size >= (hiss if amplitude < hiss <= size.max() else amplitude)
     return first + int(np.argmax(clear))

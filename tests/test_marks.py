@@ -138,6 +138,43 @@ def test_an_early_reply_is_not_the_answer() -> None:
     assert found.answer == [(RATE // 10, RATE + RATE // 10)]
 
 
+def test_a_cancelled_answer_ends_with_its_last_sound_that_was_heard() -> None:
+    cut = came(900, "reply_ended", reason="cancelled", reply="r1")
+    stream = joined(voice(300), silence(500), voice(400))
+    found = marks([audio(200, stream.size), cut], stream=stream)
+    check(found, first_audible_ms=200, reply_ms=300, reply_end_ms=500, stalls=0)
+    assert found.segments[0]["end_sample"] == stream.size  # what its audio holds
+
+
+def test_an_answer_cancelled_before_its_sound_was_heard_has_no_audible_marks() -> None:
+    cut = came(400, "reply_ended", reason="cancelled", reply="r1")
+    found = marks([audio(200, 2 * RATE), cut], stream=joined(silence(600), voice(1400)))
+    check(found, first_packet_ms=200, first_audible_ms=None, leading_silence_ms=None)
+    check(found, reply_ms=None, reply_end_ms=None, stall_ms=None, stalls=None)
+
+
+def test_an_answer_is_first_heard_where_what_was_left_of_it_is_heard() -> None:
+    stream = joined(silence(600), voice(400), silence(500), voice(500))
+    rest = audio(900, RATE)
+    cut = came(400, "reply_ended", reason="cancelled", reply="r1")
+    found = marks([audio(200, RATE), cut, rest], stream=stream)
+    check(found, first_packet_ms=200, first_audible_ms=1400, reply_ms=500, reply_end_ms=1900)
+
+
+def test_a_cancelled_reply_takes_nothing_from_the_reply_before_it() -> None:
+    other = came(400, "reply_started", reply="r2")
+    cut = came(500, "reply_ended", reason="cancelled", reply="r2")
+    found = marks([*told_reply(200, RATE, pace=0), other, cut])
+    check(found, first_audible_ms=200, reply_ms=1000, reply_end_ms=1200)
+
+
+@pytest.mark.parametrize(
+    "end", [came(500, "interrupted"), came(500, "reply_ended", reason="cancelled", reply="")]
+)
+def test_an_end_that_names_no_reply_empties_the_whole_queue(end: Row) -> None:
+    check(marks([audio(200, RATE), end]), first_audible_ms=200, reply_ms=300, reply_end_ms=500)
+
+
 def test_the_first_words_of_the_answer_are_timed() -> None:
     rows = [
         came(-800, "reply_text", text="Hm?", reply="e"),
@@ -314,12 +351,16 @@ def test_an_answer_before_the_question_leads_to_no_number() -> None:
     assert found.latency["first_packet_ms"] is None
     assert found.latency["first_audible_ms"] is None
     assert found.latency["leading_silence_ms"] is None
+    assert found.latency["reply_end_ms"] is None
     assert any("before the question" in text for text in found.audit["warnings"])
 
 
 def test_a_reply_before_its_request_leads_to_no_number() -> None:
     asked = {"t_ns": T0_NS, "dir": "out", "kind": "request"}
     found = latency(log([asked], [audio(-30, RATE)], kind="request"), STREAM)
+    check(found, first_packet_ms=None, first_audible_ms=None)
+    rows = log([asked], [audio(-30, RATE)], kind="request", commit_after_ms=100)
+    found = latency(rows, STREAM)
     check(found, first_packet_ms=None, first_audible_ms=None)
 
 

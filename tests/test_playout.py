@@ -9,7 +9,7 @@ from attempt_logs import MS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxmeter.scoring.playout import Arrival, Piece, heard, play, track
+from voxmeter.scoring.playout import Arrival, Flush, Piece, heard, play, track
 
 RATE = 8000  # 8 samples a millisecond
 T = 10**15
@@ -74,7 +74,7 @@ def test_a_gap_of_10_ms_inside_the_audible_reply_is_a_stall(
 
 def test_what_is_queued_at_a_flush_is_never_heard() -> None:
     arrivals = [arrival(0, 100), arrival(0, 100), arrival(200, 50)]
-    playout = play(arrivals, RATE, flushes=[T + 130 * MS])
+    playout = play(arrivals, RATE, flushes=[Flush(T + 130 * MS)])
     assert playout.pieces == (
         Piece(0, 800, T),
         Piece(800, 1040, T + 100 * MS),
@@ -86,7 +86,19 @@ def test_what_is_queued_at_a_flush_is_never_heard() -> None:
 
 def test_a_flush_after_everything_was_heard_changes_nothing() -> None:
     arrivals = [arrival(0, 100), arrival(300, 100)]
-    assert play(arrivals, RATE, flushes=[T + 200 * MS, T + 900 * MS]) == play(arrivals, RATE)
+    flushes = [Flush(T + 200 * MS), Flush(T + 900 * MS)]
+    assert play(arrivals, RATE, flushes=flushes) == play(arrivals, RATE)
+
+
+def test_a_flush_of_one_reply_leaves_the_others_queued() -> None:
+    named = [Arrival(T, 800, reply) for reply in ("a", "b", "c")]
+    cut = play(named, RATE, flushes=[Flush(T + 30 * MS, "b")])
+    assert starts_ms(cut.pieces) == [0, 100]
+    assert [piece.reply for piece in cut.pieces] == ["a", "c"]
+    cut = play(named, RATE, flushes=[Flush(T + 130 * MS, "b"), Flush(T + 150 * MS, "a")])
+    assert starts_ms(cut.pieces) == [0, 100, 130]
+    assert cut.heard_end_ns(1600) == T + 130 * MS
+    assert cut.heard_end_ns(2400) == T + 230 * MS
 
 
 def hiccup() -> list[Arrival]:

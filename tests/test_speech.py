@@ -229,6 +229,8 @@ def test_mp3_padding_does_not_move_the_end_of_speech() -> None:
 # --- the rule on exact edges ---
 
 VOICED = tone(1)
+FADE = tone(510 / RATE, 1000, 1) * np.linspace(0.006, 0.0012, 510, dtype=np.float32)
+"""Its last 30 samples are in a frame of their own, which is below -60 dBFS: no background yet."""
 
 
 @pytest.mark.parametrize(
@@ -273,6 +275,9 @@ VOICED = tone(1)
         ),
         pytest.param(
             joined(silence(1), VOICED * 0.05, silence(1)), 1000, 2000, 0, id="soft, -46 dBFS"
+        ),
+        pytest.param(
+            joined(silence(1), VOICED, FADE), 1000, 2000 + 510 / 24, 0, id="cut while it fades"
         ),
     ],
 )
