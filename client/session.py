@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from math import isfinite
 
 from voxmeter.client.capture import Capture, Outcome, Recorder, Utterance
 from voxmeter.client.clock import Clock, SystemClock
@@ -215,7 +216,9 @@ class Session:
                 self._ear.hear(t_ns, event)
             case Usage(counts):
                 for name, count in counts.items():
-                    self._usage[name] = self._usage.get(name, 0) + count
+                    total = self._usage.get(name, 0) + count
+                    if isfinite(total):  # whatever a server claims, the row has to be JSON
+                        self._usage[name] = total
             case Fault(fatal=True):
                 self._fail("refused", f"{event.kind}: {event.message}")
             case Fault():

@@ -100,7 +100,7 @@ class WebSocketTransport:
             host = urlsplit(address.url).hostname
             raise ConnectError("dns", f"no address for {host!r}: {error.strerror}") from error
         except (OSError, ImportError) as error:  # ImportError: a SOCKS proxy without python-socks
-            raise ConnectError("refused", f"{_bare(address.url)}: {error}") from error
+            raise ConnectError("refused", _unreachable(address.url, error)) from error
         assert isinstance(connection, _StampedConnection)  # noqa: S101 - create_connection above
         connection.clock = self._clock
         self._connection = connection
@@ -177,6 +177,13 @@ def _loopback(url: str) -> bool:
 def _bare(url: str) -> str:
     """Return a URL without its query, which may hold a key."""
     return url.split("?", 1)[0]
+
+
+def _unreachable(url: str, error: Exception) -> str:
+    said = str(error)
+    if not said:  # dropped in the middle of opening, most often of the TLS handshake
+        said = "dropped while it was opened" + ("; does it speak TLS?" if url[:3] == "wss" else "")
+    return f"{_bare(url)}: {said}"
 
 
 def _rejected(error: InvalidStatus) -> ConnectError:
