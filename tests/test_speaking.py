@@ -155,3 +155,11 @@ async def test_the_question_is_sent_in_the_encoding_that_the_peer_takes(encoding
     sent = sum(row["bytes"] for row in frames(capture))
     assert 0 < sent < CLIP_FRAMES * 320 + CLIP_FRAMES * len("audio 320")
     assert sum(row["samples"] for row in frames(capture)) == CLIP_FRAMES * 160
+
+
+async def test_a_server_that_closes_turns_itself_is_sent_no_commit() -> None:  # PR-10
+    transport = ToyTransport(answering)
+    clock = FrozenClock()
+    ask = Ask(lambda rate: Utterance(bytes(2 * rate), rate, 0, rate), patience=Patience(drain_ms=0))
+    await converse(ToyCodec(Traits(RATE)), transport, Address("toy://x"), ask, clock=clock)
+    assert "commit" not in transport.sent
