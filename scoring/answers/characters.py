@@ -66,6 +66,8 @@ def read_characters(
         if run.startswith(word):
             rest = read_characters(tokens, index + len(word), code, signed=True)
             return None if rest is None else (rest[0], -rest[1])
+    if run.startswith("一半"):
+        return index + 2, Decimal("0.5")
     if run.startswith("百分之"):
         length, value = _longest(run[3:], code)
         return None if value is None else (index + 3 + length, value)

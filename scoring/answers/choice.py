@@ -259,15 +259,24 @@ def _without_grounds(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
     return marked
 
 
+def _after_but(text: Text, mention: Mention, stop: int) -> bool:
+    """Return whether a sentence ends with "…, but C"."""
+    start = text.back(mention.first, stop)
+    length = text.before("contrast", start)
+    return length > 0 and start - length >= stop and text.closes(mention.last)
+
+
 def _with_contrast(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
     """Return mentions with those before "but it's …" marked as weighed."""
     marked = list(mentions)
     tokens = text.transcript.tokens
     for place in range(1, len(marked)):
         other = marked[place]
+        start = marked[place - 1].last
+        if other.role in {"plain", "alone"} and _after_but(text, other, start):
+            marked[place] = other = other.as_role("explicit")
         if other.role not in {"explicit", "concluded"}:
             continue
-        start = marked[place - 1].last
         if not any(text.at("contrast", index) for index in range(start, other.first)):
             continue
         for earlier in range(place - 1, max(-1, place - 1 - _FAR), -1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from voxmeter.scoring.answers.languages import Language
@@ -64,7 +65,8 @@ _STOP = frozenset({
 })  # fmt: skip
 _ROMAN = {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9}
 _VOWELS = dict.fromkeys(map(ord, "aeiouy"))
-_LEAST_STEM = 4  # letters; a shorter stem may be another word's
+_NOUNS = {"anger": "angry"}
+_PEOPLE = {"boy": "man", "guy": "man", "gentleman": "man", "girl": "woman", "lady": "woman"}
 _LEAST_WITHOUT_VOWELS = 6
 _LONG = 9
 _MARKS = frozenset("%$€£¥°")
@@ -209,7 +211,7 @@ def _broken(text: Text, first: int, last: int) -> bool:
 def find_group_options(text: Text, options: Sequence[Option]) -> list[Mention]:
     """Return where "all of them", "neither", "can't tell" name the option that means it."""
     found: list[Mention] = []
-    for name in ("all", "none", "both", "neither", "unknown"):
+    for name in ("all", "none", "both", "neither", "unknown", "unchanged"):
         meant = [o.label for o in options if o.transcript.tokens and _means(text, name, o)]
         if len(meant) != 1:
             continue
@@ -241,21 +243,45 @@ def find_parts(options: Sequence[Option], said: Sequence[Word]) -> list[Mention]
     }
     own = Counter(owner.values())
     stems = [(word, _stem(word.form)) for word in said]
+    stems = [(w, stem if stem in owner else _PEOPLE.get(w.form, stem)) for w, stem in stems]
     spoken = {stem for _, stem in stems}
     heard = Counter(label for stem, label in owner.items() if stem in spoken)
+    heads = {o.label: o.forms[-1] for o in options if len(o.forms) > 1}
     return [
         Mention(word.first, word.last, owner[stem], "partial")
-        for word, stem in stems
-        if stem in owner and heard[owner[stem]] * 3 >= own[owner[stem]]
+        for place, (word, stem) in enumerate(stems)
+        if stem in owner
+        and heard[owner[stem]] * 3 >= own[owner[stem]]
+        and not _another_head(heads.get(owner[stem]), spoken, said[place : place + 2])
     ]
 
 
+def _another_head(head: str | None, spoken: AbstractSet[str], pair: Sequence[Word]) -> bool:
+    """Return whether another noun is qualified: "carbon monoxide" is no carbon dioxide.
+
+    Args:
+        head: Last word of the option; None where it has no other.
+        spoken: Stems of the words of the reply.
+        pair: The word that the option has too, and the one behind it.
+    """
+    if head is None or len(pair) < 2 or pair[1].first != pair[0].last:
+        return False
+    form = pair[1].form
+    numeric = pair[0].form.startswith("#") or form.startswith("#")
+    if numeric or pair[0].form == head or _stem(head) in spoken:
+        return False
+    other = form not in _STOP | {"one"} and not form.endswith(("ing", "ly", "ed"))
+    return other and _distance(head, form) > 1
+
+
 def _stem(form: str) -> str:
-    """Return a word without the ending of a verb: "raining" and "rain" are one."""
-    for ending in ("ing", "ed", "e"):
-        if form.endswith(ending) and len(form) - len(ending) >= _LEAST_STEM:
-            return form.removesuffix(ending)
-    return form
+    """Return a word without the ending of a verb or noun: "raining" and "rain" are one."""
+    form = _NOUNS.get(form, form)
+    for ending, least in (("ness", 3), ("ing", 4), ("ful", 4), ("ed", 4), ("e", 4)):
+        if form.endswith(ending) and len(form) - len(ending) >= least:
+            form = form.removesuffix(ending)
+            break
+    return form[:-1] + "i" if form.endswith("y") else form
 
 
 def find_misheard(options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:

@@ -100,6 +100,8 @@ def _is_label(text: Text, index: int, label: int, starts: Mapping[int, int]) -> 
     if bounded:
         return not (index + 1 < len(tokens) and gap.strip() in {'"', "-"} and not named)
     after = tokens[index + 1].bare
+    if tokens[index].raw.isupper() and _heads_list(text, index):
+        return True
     if tokens[index].raw.islower() and not (named or text.before("cue", index)):
         return after in text.language.follow and bool(
             text.at("right", index + 1)
@@ -110,6 +112,16 @@ def _is_label(text: Text, index: int, label: int, starts: Mapping[int, int]) -> 
             or text.before("not", index)
         )
     return after in text.language.follow
+
+
+def _heads_list(text: Text, index: int) -> bool:
+    """Return whether "or", "and", "slash" or "&" joins the letter to one behind it."""
+    tokens = text.transcript.tokens
+    joined = text.at("and", index + 1) or text.at("or", index + 1)
+    if "&" in text.transcript.gap(index + 1):
+        return True
+    place = index + 1 + (joined or tokens[index + 1].bare == "slash")
+    return place > index + 1 and place < len(tokens) and len(tokens[place].text) == 1
 
 
 def _listed(text: Text, index: int) -> bool:
@@ -172,7 +184,7 @@ def _in_slot(text: Text, first: int, last: int, label: int, starts: Mapping[int,
     ):
         return False
     alone = text.back(first)
-    whole = text.opens(alone) and text.closes(text.forward(last))
+    whole = text.opens(alone) and (text.closes(text.forward(last)) or _copula(text, last))
     if whole and _in_last_sentence(text, first) and _plainly(text, alone, first):
         return True
     if text.opens(first) and text.at("right", last):
@@ -207,6 +219,12 @@ def _particle(text: Text, last: int) -> bool:
         if last < len(text.transcript.tokens)
         else True
     )
+
+
+def _copula(text: Text, last: int) -> bool:
+    """Return whether nothing but a Korean "it is" follows."""
+    rest = "".join(token.text for token in text.transcript.tokens[last : last + 5])
+    return text.language.code == "ko" and rest in {"입니다", "이에요", "예요", "요", "이요"}
 
 
 def _spelling_aid(text: Text, last: int, label: int) -> bool:

@@ -27,6 +27,8 @@ _ARTICLES = frozenset({
     "the", "a", "an", "der", "die", "das", "ein", "eine", "le", "la", "les", "un", "une", "el",
     "los", "las", "una", "il", "lo", "o", "os", "as", "het", "de", "een",
 })  # fmt: skip
+_PRONOUNS = frozenset({"they", "he", "she", "it", "we", "people", "you"})
+_PLACES = frozenset({"in", "on", "at", "to", "from", "near"})
 _OBJECTS = frozenset({
     "the", "a", "an", "it", "them", "this", "that", "its", "his", "her", "our", "your", "their",
 })  # fmt: skip
@@ -105,7 +107,7 @@ def _read_clause(text: Text, start: int, end: int) -> tuple[int, int, str] | Non
         first += skipped
     if first >= end or text.at("not", first) or text.at("denial", first):
         return None
-    predicate = _after_copula(text, first, end)
+    predicate = _after_copula(text, first, end) or _object(text, first, end)
     if predicate is not None:
         return predicate
     last = _end_of_name(text, first, end)
@@ -141,7 +143,10 @@ def _after_copula(text: Text, first: int, end: int) -> tuple[int, int, str] | No
     """Return the name in "The capital of France is Paris" or "Paris is the capital"."""
     tokens = text.transcript.tokens
     place = next((i for i in range(first + 1, end - 1) if tokens[i].bare in _be(text)), None)
-    if place is None:
+    equals = next((i for i in range(first + 1, end - 1) if text.at("name_equals", i)), None)
+    if equals is not None and (place is None or equals <= place):
+        place = equals + text.at("name_equals", equals) - 1
+    if place is None or place + 1 >= end:
         return None
     by = next((i for i in range(place + 1, end - 1) if _by(text, i)), None)
     if by is not None:
@@ -153,9 +158,24 @@ def _after_copula(text: Text, first: int, end: int) -> tuple[int, int, str] | No
     if text.at("not", place + 1) or after >= end:
         return None
     described = tokens[after].bare in _ARTICLES
-    if _named(text, first, place) and (described or not _named(text, after, end)):
+    if (
+        equals is None
+        and _named(text, first, place)
+        and (described or not _named(text, after, end))
+    ):
         return first, _end_of_name(text, first, place), "subject"
     return after, _end_of_name(text, after, end), "predicate"
+
+
+def _object(text: Text, first: int, end: int) -> tuple[int, int, str] | None:
+    """Return the name in "They speak Spanish" and "It happened in New York"."""
+    tokens = text.transcript.tokens
+    place = first + 2
+    if tokens[first].bare not in _PRONOUNS or place >= end or not tokens[first + 1].raw.islower():
+        return None
+    while place < end - 1 and tokens[place].bare in _PLACES | _ARTICLES:
+        place += 1
+    return place, _end_of_name(text, place, end), "object"
 
 
 def _be(text: Text) -> frozenset[str]:
@@ -211,11 +231,25 @@ def _chosen(text: Text, candidates: list[tuple[int, int, str]]) -> tuple[int, in
     ]
     if concluded:
         return concluded[-1]
-    for rule in ("predicate", "made-by", "frame"):
+    candidates = [c for c in candidates if not _weighed(text, c)] or candidates
+    for rule in ("predicate", "made-by", "frame", "object"):
         found = [c for c in candidates if c[2] == rule]
         if found:
             return found[0]
     return candidates[0]
+
+
+def _weighed(text: Text, candidate: tuple[int, int, str]) -> bool:
+    """Return whether the sentence only says what others think, or where."""
+    first = candidate[0]
+    if text.transcript.tokens[first].bare in _PLACES:
+        return True
+    for index in range(first - 1, max(-1, first - _LONGEST), -1):
+        if text.at("hedge", index) > 1:
+            return True
+        if text.opens(index):
+            break
+    return False
 
 
 def _written(transcript: str, read: Transcript, first: int, last: int) -> str:

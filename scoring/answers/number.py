@@ -38,6 +38,8 @@ _MONEY = frozenset({
     "dollar", "dollars", "euro", "euros", "pound", "pounds", "pesos", "buck", "bucks",
 })  # fmt: skip
 
+_BECAUSE = frozenset({"because", "since", "weil", "denn", "car", "porque", "perché", "perche"})
+_CLAUSE = 12  # tokens
 _ONE_AFTER = frozenset({
     "that", "this", "the", "which", "no", "any", "each", "another", "every", "right", "correct",
     "only", "last", "first", "other", "wrong", "some", "good", "hard", "tough",
@@ -63,6 +65,7 @@ def read_number(transcript: str, code: str) -> Answer:
     ]
     numbers = _without_dates(text, cardinals) or [n for n in numbers if n.form == "ordinal"]
     numbers = _without_denied(text, _without_withdrawn(text, numbers))
+    numbers = _without_grounds(text, _without_hedged(text, numbers))
     if not numbers and (zero := _zero(text)):
         return zero
     if not numbers:
@@ -160,7 +163,9 @@ def _is_pronoun(text: Text, number: Number) -> bool:
     tokens = text.transcript.tokens
     before = tokens[number.first - 1].bare if number.first else ""
     after = tokens[number.last].bare if number.last < len(tokens) else ""
-    pronoun = before in _ONE_AFTER or after in _ONE_BEFORE
+    earlier = tokens[number.first - 2].bare if number.first > 1 else ""
+    only = before == "only" and earlier not in text.language.articles and earlier != "my"
+    pronoun = (before in _ONE_AFTER and not only) or after in _ONE_BEFORE
     word = tokens[number.first].bare
     article = word in text.language.articles and not text.closes(number.last)
     return pronoun or article
@@ -222,6 +227,35 @@ def _without_denied(text: Text, numbers: Sequence[Number]) -> list[Number]:
         )
         than = number.first and text.transcript.tokens[number.first - 1].bare in {"than", "menos"}
         if not denied or than:
+            kept.append(number)
+    return kept
+
+
+def _without_hedged(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return numbers without those only thought of ("I thought 12, but"), if others are left."""
+    left = []
+    for number in numbers:
+        hedged = text.at("seems", number.last) > 0
+        for index in range(number.first - 1, max(-1, number.first - _CLAUSE), -1):
+            if hedged or text.at("contrast", index):
+                break
+            hedged = text.at("hedge", index) > 1
+            if text.opens(index):
+                break
+        if not hedged:
+            left.append(number)
+    return left or list(numbers)
+
+
+def _without_grounds(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return numbers without those behind a "because" that has one before it."""
+    tokens = text.transcript.tokens
+    kept: list[Number] = []
+    for number in numbers:
+        answered = kept and tokens[kept[-1].first].sentence == tokens[number.first].sentence
+        between = range(kept[-1].last, number.first) if answered else ()
+        grounds = any(tokens[index].bare in _BECAUSE for index in between)
+        if not grounds:
             kept.append(number)
     return kept
 
@@ -318,6 +352,9 @@ def _in_range(text: Text, number: Number, numbers: Sequence[Number]) -> bool:
         between = [t.bare for t in tokens[left.last : right.first]]
         gap = text.transcript.gap(right.first).strip()
         if not between and gap in {"-", "--", ""} and left.last == right.first:
+            return True
+        unit = [t.bare for t in tokens[right.last : right.last + len(between) - 1]]
+        if between[:-1] and between[:-1] == unit and text.at("or", right.first - 1):
             return True
         if len(between) == 1 and between[0] in _RANGE and not text.opens(right.first):
             return True

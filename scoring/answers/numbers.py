@@ -60,7 +60,11 @@ def _read(tokens: Sequence[Token], index: int, language: Language) -> Number | N
     if token.text == "\\frac" and index + 2 < len(tokens):
         return _ratio(tokens, index, index + 1, index + 2, language)
     if token.text[0].isdigit():
-        return None if _clock(tokens, index) else _read_digits(tokens, index, language)
+        return (
+            None
+            if _clock(tokens, index) or _in_code(tokens, index)
+            else _read_digits(tokens, index, language)
+        )
     if (characters := read_characters(tokens, index, language.code)) is not None:
         last, value = characters
         return Number(index, last, value, "words")
@@ -68,6 +72,12 @@ def _read(tokens: Sequence[Token], index: int, language: Language) -> Number | N
         last, value, form = words
         return Number(index, last, value, form)
     return None
+
+
+def _in_code(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether digits end a name such as "COVID-19"."""
+    before = tokens[index - 1] if index else None
+    return before is not None and tokens[index].gap == "-" and before.raw.isupper()
 
 
 def _clock(tokens: Sequence[Token], index: int) -> int:

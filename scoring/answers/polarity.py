@@ -11,6 +11,8 @@ from voxmeter.scoring.answers.mentions import Text
 from voxmeter.scoring.answers.result import Answer, no_answer
 from voxmeter.scoring.answers.tokens import tokenise
 
+_CLAUSE = 12  # tokens
+_DO = frozenset({"do", "does", "did"})  # "You do return" answers; "you return" only tells
 _NAMES = {"yes-no": ("yes", "no"), "true-false": ("true", "false")}
 Standing = Literal["stated", "leading", "alone", "inside"]
 _ORDER: tuple[Standing, ...] = ("stated", "leading", "alone", "inside")
@@ -40,7 +42,8 @@ def read_polarity(transcript: str, kind: str, code: str) -> Answer:
         return no_answer("empty", "nothing was said")
     positive, negative = _NAMES[kind]
     found, open_ended = _poles(text, positive, negative)
-    found = _without_withdrawn(text, _without_questions(text, found))
+    found = _without_hedged(text, _without_questions(text, found))
+    found = _without_withdrawn(text, found, kind)
     for standing in _ORDER:
         chosen = [pole for pole in found if pole.standing == standing]
         if standing == "leading":
@@ -237,12 +240,31 @@ def _without_questions(text: Text, found: Sequence[Pole]) -> list[Pole]:
     return list(found) if len(sentence) <= found[0].last - found[0].first + 1 else []
 
 
-def _without_withdrawn(text: Text, found: Sequence[Pole]) -> list[Pole]:
+def _without_hedged(text: Text, found: Sequence[Pole]) -> list[Pole]:
+    """Return poles without those that others might say ("some think so"), if others are left."""
+    left = [pole for pole in found if not _hedged(text, pole)]
+    return left or list(found)
+
+
+def _hedged(text: Text, pole: Pole) -> bool:
+    for index in range(pole.first - 1, max(-1, pole.first - _CLAUSE), -1):
+        if text.at("contrast", index):
+            return False
+        if text.at("hedge", index) > 1 or text.at("concession", index):
+            return True
+        if text.opens(index):
+            break
+    return False
+
+
+def _without_withdrawn(text: Text, found: Sequence[Pole], kind: str) -> list[Pole]:
     """Return poles from the last correction on; a "no" that corrects is no answer."""
     kept = list(found)
     tokens = text.transcript.tokens
     for index in range(len(tokens) - 1, 0, -1):
         length = text.at("correction", index)
+        no = kind == "true-false" and tokens[index].bare in {"no", "nope"}
+        length = length or int(no and text.bounded(index + 1))
         if not length or not text.bounded(index):
             continue
         before = [pole for pole in kept if pole.last <= index]
@@ -296,12 +318,14 @@ def _by_statement(text: Text, positive: str, negative: str) -> Answer:
             continue
         skipped = text.at("filler", index)
         first = index + skipped if skipped else index
+        first += text.at("opinion", first)
         if skipped and not text.opens(first):
             first = text.forward(first)
         denied = text.at("statement_not", first)
         if denied:
             return Answer(negative, "statement", text.transcript.span(first, first + denied))
         said = text.at("statement", first)
-        if said and text.closes(first + said):
+        emphatic = said and tokens[first].bare != "i" and tokens[first + 1].bare in _DO
+        if said and (text.closes(first + said) or (emphatic and not text.bounded(first + said))):
             return Answer(positive, "statement", text.transcript.span(first, first + said))
     return _nothing()

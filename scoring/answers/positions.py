@@ -60,6 +60,9 @@ def _ordinal(text: Text, index: int, count: int) -> Mention | None:
         rank, last = text.language.ordinals.get(joined), last + 1
     if rank is None:
         return None
+    counted = text.at("place", last)  # "the second option from the top"
+    if [t.bare for t in tokens[last + counted : last + counted + 1]] == ["from"]:
+        last += counted
     words = [token.bare for token in tokens[last : last + 3]]
     if (
         words[:1]
@@ -87,12 +90,24 @@ def _stands_for_option(text: Text, first: int, last: int) -> bool:
     if text.at("place", last):
         return True
     ends = text.bounded(last) or text.at("right", last) > 0 or text.at("wrong", last) > 0
-    if not ends:
+    if not ends and not _with_another(text, last):
         return False
     start = text.back(first)
     alone = text.opens(start) and text.closes(last)
     the = first > 0 and tokens[first - 1].bare in _ARTICLES
     return alone or the or text.announced(first, ("cue",))
+
+
+def _with_another(text: Text, index: int) -> bool:
+    """Return whether "or the second", "and not the fourth" follows and ends the clause."""
+    joined = text.at("and", index) or text.at("or", index)
+    place = index + joined
+    for _ in range(3):
+        place += text.at("not", place) or text.at("filler", place)
+    tokens = text.transcript.tokens
+    if not joined or place >= len(tokens) or tokens[place].bare not in text.language.ordinals:
+        return False
+    return text.bounded(place + 1) or text.at("place", place + 1) > 0
 
 
 def _is_place(text: Text, number: Number, numeric: bool) -> bool:  # noqa: FBT001

@@ -10,6 +10,7 @@ from voxmeter.scoring.answers.mentions import Mention, Role, Text, joins
 _SENTENCE = 60  # tokens; a thought is not followed further back
 # "A, Venus, no. B, Mars, yes."
 _VERDICTS: tuple[tuple[str, Role], ...] = (("yes", "explicit"), ("no", "rejected"))
+_AGAIN = frozenset({"for", "to", "with", "by", "even"})  # "for A or for B"
 _LABEL_MARKS = '.,:;()[]-—/" 、'
 
 
@@ -89,13 +90,17 @@ def group(text: Text, mentions: Sequence[Mention]) -> list[list[Mention]]:
 
 def _enumerated(text: Text, one: Mention, other: Mention) -> bool:
     """Return whether only "and", "or" or a comma stands between two mentions."""
-    index = one.last
+    index, linked = one.last, False
     tokens = text.transcript.tokens
     if other.first < index:
         return True
     while index < other.first:
         length = text.at("and", index) or text.at("or", index)
-        if not length and tokens[index].bare in text.language.articles:
+        linked = linked or length > 0
+        if not length and (
+            tokens[index].bare in text.language.articles
+            or (linked and tokens[index].bare in _AGAIN)
+        ):
             length = 1
         if not length:
             length = text.at("option", index)
@@ -138,9 +143,7 @@ def _with_verdicts(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
         place: role
         for place, mention in enumerate(mentions)
         for name, role in _VERDICTS
-        if (length := text.at(name, mention.last))
-        and text.bounded(mention.last)
-        and text.closes(mention.last + length)
+        if (length := text.at(name, mention.last)) and text.bounded(mention.last + length)
     }
     if len({mentions[place].label for place in verdicts}) < 2:
         return list(mentions)
@@ -242,6 +245,8 @@ def _role_after(text: Text, last: int) -> Role:
     reversed_cue = right == 2 and text.transcript.tokens[index].bare == "it"
     if right and right >= max(wrong, seems) and (not reversed_cue or text.closes(index + right)):
         return "explicit"
-    if wrong and wrong >= seems and not gap.strip(" \"')*"):
+    if gap.strip(" \"')*"):
+        return "plain"
+    if wrong and wrong >= seems:
         return "rejected"
     return "weighed" if seems else "plain"
