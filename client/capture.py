@@ -8,7 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from voxmeter.endpoints.codec import Binary, Ended, Message, Published, Text
+from voxmeter.endpoints.codec import (
+    Binary,
+    Ended,
+    Message,
+    Published,
+    Request,
+    Response,
+    Text,
+)
 from voxmeter.endpoints.events import Event, ReplyAudio
 
 Outcome = Literal["ended", "timeout", "truncated", "refused", "disconnected", "protocol_error"]
@@ -17,6 +25,7 @@ _TYPE = re.compile(r'"(?:type|event)"\s*:\s*"([^"\\]{1,60})"')
 _NAMES = ("type", "event")
 _PARSED = 16_384  # longer messages carry a payload; parsing one again would cost too much
 _NEAR = 400
+_LONGEST_NAME = 120
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -154,6 +163,8 @@ def size_of(message: Message | None) -> int:
             return len(data)
         case Published(_, payload):
             return len(payload)
+        case Request(body):
+            return len(body)
         case _:
             return 0
 
@@ -165,6 +176,10 @@ def name_of(message: Message) -> str:
             return _text_name(data)
         case Published(topic, _):
             return topic
+        case Request(_, _, method, path):
+            return f"{method} {path}".strip()
+        case Response(status, headers):
+            return f"response {status} {headers.get('content-type', '')}".strip()[:_LONGEST_NAME]
         case _:
             return "binary"
 

@@ -37,6 +37,39 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """One whole HTTP request. Only sent; one is answered before the next is sent.
+
+    Attributes:
+        body: What is sent, as it is sent.
+        headers: The protocol's own, such as `Content-Type`; credentials belong in `Address`.
+        method: HTTP's verb.
+        path: With its query, in place of the one in `Address.url`; "" for that one.
+    """
+
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    method: str = "POST"
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The head of the answer to an accepted HTTP request. Only received.
+
+    Its body follows in `Binary` pieces that are split anywhere, then `Ended`. A refused request is
+    an `Ended` with its status alone.
+
+    Attributes:
+        status: 200 to 299.
+        headers: With names in lower case.
+    """
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The peer's stream ended: a websocket closed, a response body was complete. Only received.
 
@@ -50,7 +83,7 @@ class Ended:
     reason: str = ""
 
 
-Message = Text | Binary | Published | Ended
+Message = Text | Binary | Published | Request | Response | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +271,10 @@ def describe(message: Message, limit: int = 24) -> str:
         case Published(topic, payload):
             shown = topic[:WORDS_SHOWN].encode("unicode_escape").decode("ascii")
             return f"{len(payload)} bytes on {shown}"
+        case Request(body, _, method, path):
+            return f"request {method} {path}, {len(body)} bytes"
+        case Response(status, headers):
+            return f"response {status}, {headers.get('content-type', 'of no type')[:WORDS_SHOWN]}"
         case Ended(code, reason):
             shown = reason[:WORDS_SHOWN].encode("unicode_escape").decode("ascii")
             return f"end of stream, code {code}, {shown!r}"
