@@ -93,6 +93,7 @@ def told_segments(attempt: Attempt, stream: NDArray[np.float32], rate: int) -> l
                 reply.heard_ns = max(reply.heard_ns, row.t_ns) + round(samples * 1e9 / rate)
             position += max(0, samples)
         elif row.kind == "reply_text" and row.text.strip():
+            _part(replies, row)
             reply = _find(replies, row.reply)
             reply.first_text_ns = reply.first_text_ns or row.t_ns
         elif row.kind in {"reply_ended", "interrupted"}:

@@ -175,6 +175,16 @@ def test_an_end_that_names_no_reply_empties_the_whole_queue(end: Row) -> None:
     check(marks([audio(200, RATE), end]), first_audible_ms=200, reply_ms=300, reply_end_ms=500)
 
 
+def test_words_after_a_long_quiet_are_those_of_the_next_reply_where_nothing_is_told() -> None:
+    rows = [
+        came(-3000, "reply_text", text="Hello", reply=""),
+        audio(-2900, RATE // 2, ""),
+        came(150, "reply_text", text="Yes", reply=""),
+        audio(250, RATE // 2, ""),
+    ]
+    check(marks(rows), first_text_ms=150, first_packet_ms=250)
+
+
 def test_the_first_words_of_the_answer_are_timed() -> None:
     rows = [
         came(-800, "reply_text", text="Hm?", reply="e"),
