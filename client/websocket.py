@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import (
@@ -24,6 +21,7 @@ from websockets.frames import DATA_OPCODES, Frame
 from websockets.protocol import Event
 
 from voxmeter.client.clock import Clock, SystemClock
+from voxmeter.client.dialing import bare, connect_error, loopback, tls_context
 from voxmeter.client.transport import Arrival, TransportSettings
 from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Text
 from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError
@@ -80,27 +78,22 @@ class WebSocketTransport:
                 open_timeout=None,
                 close_timeout=_CLOSE_TIMEOUT_S,
                 user_agent_header="voxmeter",
-                proxy=True if self._settings.use_proxy and not _loopback(address.url) else None,
-                ssl=self._tls(address.url),
+                proxy=True if self._settings.use_proxy and not loopback(address.url) else None,
+                ssl=tls_context(address.url, self._settings),
                 create_connection=_StampedConnection,
             )
         except InvalidStatus as error:
             raise _rejected(error) from error
         except InvalidURI as error:
-            raise ConnectError("dns", f"{_bare(address.url)} is not a websocket URL") from error
+            raise ConnectError("dns", f"{bare(address.url)} is not a websocket URL") from error
         except InvalidProxy as error:
             raise ConnectError("refused", f"the proxy in the environment: {error}") from error
         except (InvalidMessage, EOFError) as error:
             raise ConnectError("closed", "the peer does not answer as HTTP") from error
         except InvalidHandshake as error:
             raise ConnectError("rejected", str(error)) from error
-        except ssl.SSLError as error:
-            raise ConnectError("tls", _tls_problem(error)) from error
-        except socket.gaierror as error:
-            host = urlsplit(address.url).hostname
-            raise ConnectError("dns", f"no address for {host!r}: {error.strerror}") from error
         except (OSError, ImportError) as error:  # ImportError: a SOCKS proxy without python-socks
-            raise ConnectError("refused", _unreachable(address.url, error)) from error
+            raise connect_error(error, address.url) from error
         assert isinstance(connection, _StampedConnection)  # noqa: S101 - create_connection above
         connection.clock = self._clock
         self._connection = connection
@@ -157,49 +150,12 @@ class WebSocketTransport:
             raise ConnectionLostError(None, "not connected")
         return self._connection
 
-    def _tls(self, url: str) -> ssl.SSLContext | None:
-        if not url.startswith("wss:"):
-            return None
-        context = ssl.create_default_context()
-        if self._settings.ca_file:
-            context.load_verify_locations(self._settings.ca_file)
-        if self._settings.insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
-
-
-def _loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host in {"localhost", "::1"} or host.startswith("127.")
-
-
-def _bare(url: str) -> str:
-    """Return a URL without its query, which may hold a key."""
-    return url.split("?", 1)[0]
-
-
-def _unreachable(url: str, error: Exception) -> str:
-    said = str(error)
-    if not said:  # dropped in the middle of opening, most often of the TLS handshake
-        said = "dropped while it was opened" + ("; does it speak TLS?" if url[:3] == "wss" else "")
-    return f"{_bare(url)}: {said}"
-
 
 def _rejected(error: InvalidStatus) -> ConnectError:
     status = error.response.status_code
     body = error.response.body[:200].decode("utf-8", errors="replace").strip()
     said = f": {body}" if body else ""
     return ConnectError("rejected", f"HTTP {status} on the upgrade{said}", status)
-
-
-def _tls_problem(error: ssl.SSLError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return (
-            f"the certificate is not trusted ({error.verify_message}); "
-            "set ca_file, or insecure = true for a server of your own"
-        )
-    return f"TLS failed: {error.reason or error}"
 
 
 def _close_of(error: ConnectionClosed) -> tuple[int, str]:

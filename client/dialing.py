@@ -1,0 +1,72 @@
+"""What every connection needs before a protocol begins: TLS settings, and failures told apart."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from urllib.parse import urlsplit
+
+from voxmeter.client.transport import TransportSettings
+from voxmeter.endpoints.errors import ConnectError
+
+_SECURE = ("wss:", "https:")
+
+
+def tls_context(url: str, settings: TransportSettings) -> ssl.SSLContext | None:
+    """Return how TLS is to be spoken with a URL; None for a scheme without it.
+
+    Raises:
+        OSError: If `ca_file` cannot be read (`ssl.SSLError`: or holds no certificate).
+    """
+    if not url.lower().startswith(_SECURE):
+        return None
+    context = ssl.create_default_context()
+    if settings.ca_file:
+        context.load_verify_locations(settings.ca_file)
+    if settings.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def loopback(url: str) -> bool:
+    """Return whether a URL is on this machine, as far as its name tells."""
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def bare(url: str) -> str:
+    """Return a URL without its query, which may hold a key."""
+    return url.split("?", 1)[0]
+
+
+def connect_error(error: OSError | ImportError, url: str) -> ConnectError:
+    """Return what it means that no connection could be made.
+
+    Args:
+        error: From the system, the name service or TLS; an ImportError tells of a SOCKS proxy
+            whose library is not installed.
+        url: What was to be reached.
+    """
+    if isinstance(error, ssl.SSLError):
+        return ConnectError("tls", _tls_problem(error))
+    if isinstance(error, socket.gaierror):
+        return ConnectError("dns", f"no address for {urlsplit(url).hostname!r}: {error.strerror}")
+    return ConnectError("refused", _unreachable(url, error))
+
+
+def _unreachable(url: str, error: Exception) -> str:
+    said = str(error)
+    if not said:  # dropped in the middle of opening, most often of the TLS handshake
+        secure = url.lower().startswith(_SECURE)
+        said = "dropped while it was opened" + ("; does it speak TLS?" if secure else "")
+    return f"{bare(url)}: {said}"
+
+
+def _tls_problem(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"the certificate is not trusted ({error.verify_message}); "
+            "set ca_file, or insecure = true for a server of your own"
+        )
+    return f"TLS failed: {error.reason or error}"
