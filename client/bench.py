@@ -106,6 +106,7 @@ class Endpoint(_Table):
     kind: Filled = "openai-realtime"
     url: Filled | None = None
     command: Annotated[Strings | None, BeforeValidator(_words)] = None
+    folder: Filled | None = None
     builtin: Builtin | None = None
     model: str = ""
     instructions: str = ""

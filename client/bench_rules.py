@@ -73,9 +73,10 @@ def refuse_unbuilt(bench: Bench) -> None:
 
 
 def _check_protocol(bench: Bench, endpoint: Endpoint) -> None:
-    """Refuse settings that the endpoint's protocol cannot carry."""
-    from voxmeter.client.targets import settings
+    """Refuse settings that the endpoint's protocol cannot carry, and what is not there to start."""
+    from voxmeter.client.targets import pool, settings
 
+    pool(bench, endpoint)
     codec = catalog.load(catalog.find(endpoint.kind).codec)
     if not callable(codec):
         return
@@ -114,16 +115,7 @@ def _distinct(source: str, table: str, names: Sequence[str]) -> None:
 
 def _check_endpoint(place: str, endpoint: Endpoint) -> None:
     kind = catalog.find(endpoint.kind, f"{place} kind")
-    if endpoint.url is not None:
-        _check_url(f"{place} url", endpoint.url)
-    elif endpoint.command is None and endpoint.builtin is None and kind.name in catalog.KINDS:
-        raise UserError(f"{place} url", "is missing", 'add url = "..." or builtin = "cascade"')
-    if endpoint.command is not None:
-        if not endpoint.command:
-            raise UserError(f"{place} command", "is empty", "write the program and its arguments")
-        if kind.transport == catalog.WEBSOCKET:
-            found = f"kind {kind.name} talks to a URL, not to a program"
-            raise UserError(f"{place} command", found, "give its url")
+    _check_place(place, endpoint, kind)
     for name in endpoint.options:
         if kind.options_at is not None and name not in kind.options:
             found = f"kind {kind.name} has no such option"
@@ -131,6 +123,30 @@ def _check_endpoint(place: str, endpoint: Endpoint) -> None:
             raise UserError(f"{place} options.{printable(name, 60)}", found, cure)
     for name, value in endpoint.headers.items():
         _check_header(f"{place} headers.{printable(name, 60)}", name, value)
+
+
+def _check_place(place: str, endpoint: Endpoint, kind: catalog.Kind) -> None:
+    """Check that what says where an endpoint is fits its kind."""
+    if endpoint.url is not None:
+        _check_url(f"{place} url", endpoint.url)
+    if endpoint.command == ():
+        raise UserError(f"{place} command", "is empty", "write the program and its arguments")
+    keys = ("url", "command", "builtin")
+    given = next((key for key in keys if getattr(endpoint, key) is not None), None)
+    if kind.place == "url":
+        if given is None and kind.name in catalog.KINDS:
+            raise UserError(f"{place} url", "is missing", 'add url = "..." or builtin = "cascade"')
+        if given == "command" and kind.transport == catalog.WEBSOCKET:
+            found = f"kind {kind.name} talks to a URL, not to a program"
+            raise UserError(f"{place} command", found, "give its url")
+        return
+    cure = f"voxmeter endpoints {kind.name} shows how it is set up"
+    if given not in {None, kind.place}:
+        raise UserError(
+            f"{place} {given}", f"kind {kind.name} has no {given}", f"remove it; {cure}"
+        )
+    if kind.place == "command" and given is None:
+        raise UserError(f"{place} command", "is missing", f"add the program to start; {cure}")
 
 
 def _check_url(place: str, url: str) -> None:

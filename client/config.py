@@ -13,7 +13,7 @@ from voxmeter.client.jsonlines import disk
 from voxmeter.endpoints.errors import UserError
 
 if TYPE_CHECKING:
-    from voxmeter.client.bench import Bench
+    from voxmeter.client.bench import Bench, Endpoint
 
 DEFAULT_NAME = "bench.toml"
 
@@ -145,7 +145,8 @@ def _from_here(bench: Bench, folder: Path) -> Bench:
 
     suites = tuple(one.model_copy(update={"path": whole(one.path)}) for one in bench.suites)
     endpoints = tuple(
-        one.model_copy(update={"ca_file": whole(one.ca_file)}) for one in bench.endpoints
+        one.model_copy(update={"ca_file": whole(one.ca_file), "folder": whole(_home(one))})
+        for one in bench.endpoints
     )
     changed: dict[str, object] = {"suites": suites, "endpoints": endpoints}
     model = Path(bench.transcribe.model).expanduser()
@@ -153,6 +154,12 @@ def _from_here(bench: Bench, folder: Path) -> Bench:
         table = bench.transcribe.model_copy(update={"model": str(folder / model)})
         changed["transcribe"] = table
     return bench.model_copy(update=changed)
+
+
+def _home(endpoint: Endpoint) -> str | None:
+    """Return the folder of an endpoint on this machine; a resumed run must find it again."""
+    elsewhere = endpoint.url is not None or endpoint.builtin is not None
+    return endpoint.folder if elsewhere or endpoint.folder is not None else "."
 
 
 def _stem(source: str) -> str:

@@ -21,6 +21,7 @@ from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.target import Target, attempt, new_tag
+from voxmeter.endpoints.codec import Asked
 from voxmeter.endpoints.errors import ClipError
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class _Asking:
             clip.utterance,
             tag=tag,
             text=text,
+            asked=Asked(trial.item.suite, trial.item.item, trial.condition, trial.trial),
             stagger_ns=stagger_ns,
             monitor=self.monitor,
         )

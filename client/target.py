@@ -14,7 +14,7 @@ from voxmeter.client.session import converse
 from voxmeter.client.speaking import Ask, Patience
 from voxmeter.client.transport import Transport, TransportSettings
 from voxmeter.endpoints import catalog
-from voxmeter.endpoints.codec import Address, Codec, Settings, Traits
+from voxmeter.endpoints.codec import Address, Asked, Codec, Settings, Traits
 from voxmeter.endpoints.events import Event
 
 _TAG = "{session_tag}"
@@ -35,6 +35,7 @@ class Target:
         api_key: Its key.
         commit_after_ms: Wait between the last voiced sample and the commit or request.
         pacing: `fast` sends without waiting; no latency can be read from it.
+        carrier: Makes transports that share something; None where each stands alone.
     """
 
     name: str
@@ -47,14 +48,17 @@ class Target:
     api_key: str | None = field(default=None, repr=False)
     commit_after_ms: int = 0
     pacing: Literal["real-time", "fast"] = "real-time"
+    carrier: Callable[[], Transport] | None = field(default=None, repr=False)
 
-    def codec(self, tag: str = "") -> Codec:
+    def codec(self, tag: str = "", asked: Asked | None = None) -> Codec:
         """Return a fresh codec for one session."""
         make = cast("Callable[[Settings], Codec]", catalog.load(catalog.find(self.kind).codec))
-        return make(replace(self.settings, session_tag=tag))
+        return make(replace(self.settings, session_tag=tag, asked=asked))
 
     def transport(self) -> Transport:
         """Return a fresh transport for one session."""
+        if self.carrier is not None:
+            return self.carrier()
         kind = catalog.find(self.kind)
         make = cast("Callable[[TransportSettings], Transport]", catalog.load(kind.transport))
         return make(self.wire)
@@ -76,6 +80,7 @@ async def attempt(
     *,
     tag: str = "",
     text: str = "",
+    asked: Asked | None = None,
     stagger_ns: int = 0,
     monitor: LoopMonitor | None = None,
     listen: Callable[[Event], None] = lambda _: None,
@@ -87,12 +92,13 @@ async def attempt(
         question: Returns the utterance at a rate, samples a second; called off the event loop.
         tag: Our name for the session.
         text: Text that goes with the audio.
+        asked: Which question of which suite it is; only answers made elsewhere need it.
         stagger_ns: Delay of the first frame, so that sessions side by side do not send in step.
         monitor: A running loop monitor.
         listen: Called with every event as it comes.
     """
     tag = tag or new_tag()
-    codec = target.codec(tag)
+    codec = target.codec(tag, asked)
     ask = Ask(
         question,
         text=text,

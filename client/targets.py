@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlencode
 
 from voxmeter.client.access import access
 from voxmeter.client.builtin import serving
 from voxmeter.client.speaking import Patience
 from voxmeter.client.target import Target
-from voxmeter.client.transport import TransportSettings
+from voxmeter.client.terminal import printable
+from voxmeter.client.transport import Launch, Pool, TransportSettings
+from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Settings
 
 if TYPE_CHECKING:
@@ -24,10 +28,11 @@ def target(bench: Bench, endpoint: Endpoint, stack: ExitStack) -> Target:
     Args:
         bench: The bench it stands in.
         endpoint: Its table.
-        stack: Ends the server that is started for `builtin`.
+        stack: Ends what is started for it: the server of `builtin`, its program.
 
     Raises:
-        UserError: If a key is missing from the environment, or our own server does not start.
+        UserError: If a key is missing from the environment, our own server does not start, or what
+            the table names is not on this machine.
     """
     reach = access(endpoint, bench.source)
     url = reach.url or ""
@@ -36,17 +41,14 @@ def target(bench: Bench, endpoint: Endpoint, stack: ExitStack) -> Target:
         url = stack.enter_context(serving(endpoint.builtin, kind=endpoint.kind, options=options))
         if endpoint.builtin.name == "metronome":
             url += "?" + urlencode([*endpoint.builtin.query, ("tag", "")])
+    shared = pool(bench, endpoint)
+    timed = catalog.find(endpoint.kind).timed
     return Target(
         name=endpoint.name,
         kind=endpoint.kind,
         url=url,
         settings=settings(endpoint),
-        wire=TransportSettings(
-            insecure=endpoint.insecure,
-            ca_file=endpoint.ca_file or "",
-            max_message_mib=endpoint.max_message_mib,
-            use_proxy=endpoint.use_proxy,
-        ),
+        wire=_wire(endpoint),
         patience=Patience(
             connect_timeout_s=endpoint.connect_timeout_s,
             first_reply_timeout_s=endpoint.first_reply_timeout_s,
@@ -58,7 +60,38 @@ def target(bench: Bench, endpoint: Endpoint, stack: ExitStack) -> Target:
         headers=reach.headers,
         api_key=reach.api_key,
         commit_after_ms=endpoint.commit_after_ms,
-        pacing=bench.run.pacing,
+        pacing=bench.run.pacing if timed else "fast",
+        carrier=None if shared is None else stack.enter_context(shared),
+    )
+
+
+def pool(bench: Bench, endpoint: Endpoint) -> Pool | None:
+    """Return what the sessions of an endpoint will share; nothing is started until it is entered.
+
+    Raises:
+        UserError: If what the endpoint's table names is not there.
+    """
+    kind = catalog.find(endpoint.kind)
+    if kind.pool is None:
+        return None
+    make = cast("Callable[[Launch], Pool]", catalog.load(kind.pool))
+    launch = Launch(
+        place=f'{bench.source}: [[endpoint]] "{printable(endpoint.name)}"',
+        folder=Path(endpoint.folder) if endpoint.folder else bench.folder,
+        command=endpoint.command or (),
+        options=endpoint.options,
+        connect_timeout_s=endpoint.connect_timeout_s,
+        wire=_wire(endpoint),
+    )
+    return make(launch)
+
+
+def _wire(endpoint: Endpoint) -> TransportSettings:
+    return TransportSettings(
+        insecure=endpoint.insecure,
+        ca_file=endpoint.ca_file or "",
+        max_message_mib=endpoint.max_message_mib,
+        use_proxy=endpoint.use_proxy,
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from voxmeter.endpoints.codec import Address, Message
+from voxmeter.endpoints.codec import Address, Json, Message
 
 
 class Arrival(NamedTuple):
@@ -31,6 +33,27 @@ class TransportSettings:
     ca_file: str = ""
     max_message_mib: int = 64
     use_proxy: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is told, once for each endpoint, to a kind whose sessions share something.
+
+    Attributes:
+        place: Where the endpoint stands in bench.toml, for errors.
+        folder: Where its program runs and its relative paths start.
+        command: Program and arguments; empty where the kind takes none.
+        options: The kind's own options.
+        connect_timeout_s: How long a session waits until it is ready.
+        wire: What each transport is told.
+    """
+
+    place: str
+    folder: Path
+    command: tuple[str, ...] = ()
+    options: Mapping[str, Json] = field(default_factory=dict)
+    connect_timeout_s: float = 10.0
+    wire: TransportSettings = field(default_factory=TransportSettings)
 
 
 class Transport(Protocol):
@@ -67,3 +90,7 @@ class Transport(Protocol):
     async def close(self) -> None:
         """End the connection; never raises, never waits long."""
         ...
+
+
+Pool = AbstractContextManager[Callable[[], Transport]]
+"""What the sessions of one endpoint share: gives a factory of transports, ends what it started."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from voxmeter.endpoints.errors import UserError
 
@@ -36,6 +36,11 @@ class Kind:
         known_by: How the protocol is known.
         docs: The page that says how to use it.
         options_at: A mapping of its options to what they do; None where it has none.
+        place: Which key says where the endpoint is; `options`: some of its own options do.
+        pool: Factory of what outlives a session, such as processes: it takes a `Launch` and
+            returns a context that gives a factory of transports, which goes before `transport`.
+        timed: Whether anything answers while we ask; where nothing does, there is no latency.
+        usage_at: A function that returns more words on how to use it, for this machine.
     """
 
     name: str
@@ -46,6 +51,10 @@ class Kind:
     known_by: str = ""
     docs: str = ""
     options_at: str | None = None
+    place: Literal["url", "command", "options"] = "url"
+    pool: str | None = None
+    timed: bool = True
+    usage_at: str | None = None
 
     @property
     def options(self) -> Mapping[str, str]:

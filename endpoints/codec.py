@@ -110,6 +110,23 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """Which question a session puts; for answers that were made elsewhere, never for an endpoint.
+
+    Attributes:
+        suite: The suite's name.
+        item: The item's id in it.
+        condition: Name of what happened to the clip.
+        trial: 1 to n; 0 and below are warm-up turns.
+    """
+
+    suite: str
+    item: str
+    condition: str = "clean"
+    trial: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a session is to be, as far as its protocol can carry it.
 
@@ -123,6 +140,7 @@ class Settings:
         turn_end: How turns are closed; None is the protocol's default.
         session_tag: Our name for this session, sent where the protocol has room for one.
         options: Protocol options from bench.toml that belong to this kind alone.
+        asked: The question of this session, where it is one of a suite's.
     """
 
     model: str = ""
@@ -134,6 +152,7 @@ class Settings:
     turn_end: TurnEnd | None = None
     session_tag: str = ""
     options: Mapping[str, Json] = field(default_factory=dict)
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True)

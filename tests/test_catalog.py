@@ -57,7 +57,7 @@ def test_an_unknown_kind_gets_the_nearest_name() -> None:
 
 
 def test_a_package_adds_a_codec_or_a_whole_kind(added: None) -> None:
-    assert names() == ["openai-realtime", "whole", "plain", "broken"]
+    assert names() == [*KINDS, "whole", "plain", "broken"]
     whole = find("whole")
     assert (whole.name, whole.about, whole.transport) == ("whole", OWN_KIND.about, "smoke:Fire")
     plain = find("plain")

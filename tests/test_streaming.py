@@ -367,7 +367,7 @@ class ToyTarget(Target):
 
     opened: list[ToyTransport]
 
-    def codec(self, tag: str = "") -> Codec:
+    def codec(self, tag: str = "", asked: object = None) -> Codec:
         return ToyCodec()
 
     def transport(self) -> ToyTransport:
