@@ -74,6 +74,15 @@ _OURS = (
         docs="docs/endpoints/openai-realtime.md",
         options_at="voxmeter.endpoints.openai_options:OPTIONS",
     ),
+    Kind(
+        name="moshi",
+        about="Moshi (PyTorch, MLX, Rust) and PersonaPlex: full duplex, Opus both ways",
+        codec="voxmeter.endpoints.moshi:client",
+        known_by="captured bytes of a genuine server (PyTorch, tiny model); Rust, MLX and "
+        "PersonaPlex read in source",
+        docs="docs/endpoints/moshi.md",
+        options_at="voxmeter.endpoints.moshi_options:OPTIONS",
+    ),
 )
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _OURS}
 """Our own kinds, by name."""
