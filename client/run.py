@@ -114,20 +114,30 @@ def reopen(path: Path) -> tuple[Prepared, RunFolder]:
         UserError: If it is no run folder, is in use, or what it needs is no longer there.
     """
     with ExitStack() as stack:
-        found = stack.enter_context(RunFolder.open(path)).run
-        bench = config.parse(found["config"], f"{path}/run.json")
-        selection = found.get("selection") or {}
-        prepared = prepare(
-            bench,
-            limit=selection.get("limit"),
-            only=selection.get("only"),
-            shard=tuple(selection["shard"]) if selection.get("shard") else None,
-        )
+        bench, selection = _recorded(stack.enter_context(RunFolder.open(path)).run, path)
+        prepared = prepare(bench, **selection)
     folder = RunFolder.open(path, write=True, redactor=prepared.redactor)
     folder.remove_orphans()
     if not any(folder.items()):
         folder.write_items(item.row() for item in prepared.plan.items())
     return prepared, folder
+
+
+def _recorded(found: Mapping[str, Any], path: Path) -> tuple[Bench, dict[str, Any]]:
+    """Return the configuration that a run began with, and what was selected of it."""
+    place = f"{path}/run.json"
+    selection = found.get("selection") or {}
+    nothing: dict[str, Any] = dict.fromkeys(("limit", "only", "shard"))
+    match found.get("config"), nothing | selection if isinstance(selection, dict) else selection:
+        case dict() as tables, {
+            "limit": int() | None as limit,
+            "only": dict() | None as only,
+            "shard": list() | None as shard,
+        }:
+            part = None if shard is None else plan.parse_shard("/".join(map(str, shard)))
+            return config.parse(tables, place), {"limit": limit, "only": only, "shard": part}
+        case _:
+            raise UserError(place, "is damaged: no config or selection", "restore the file")
 
 
 def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-
     from voxmeter.client.bench import Bench
     from voxmeter.client.run import Prepared
     from voxmeter.client.runfolder import RunFolder
@@ -141,7 +140,7 @@ def _dry_run(prepared: Prepared) -> int:
     for cell in prepared.plan.cells():
         print(f"{cell.endpoint}  {cell.suite}  {cell.condition}: {cell.planned} trials")
     absent = sum(bool(missing(item)) for item in prepared.plan.items())
-    print(f"{found.trials} turns with warm-up, about {human_seconds(found.seconds)} of streaming, ")
+    print(f"{found.trials} turns with warm-up, about {human_seconds(found.seconds)} of streaming,")
     print(f"{human_bytes(found.disk_bytes)} of disk, no judge calls, {absent} clips missing")
     return 0
 
@@ -162,7 +161,10 @@ def _say_what_it_is(prepared: Prepared) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is too small: use 1 or more")
     return number
