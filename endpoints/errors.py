@@ -106,7 +106,8 @@ class ConnectionLostError(EndpointError):
     def __init__(self, code: int | None, reason: str) -> None:
         self.code = code
         self.reason = reason
-        super().__init__(f"connection lost (code {code}): {reason or 'no reason given'}")
+        told = "" if code is None else f" (code {code})"
+        super().__init__(f"connection lost{told}: {reason or 'no reason given'}")
 
     def __reduce__(self) -> tuple[type[ConnectionLostError], tuple[int | None, str]]:
         return (ConnectionLostError, (self.code, self.reason))

@@ -1,0 +1,279 @@
+"""HTTP/1.1 as a transport: requests out, the heads and bodies of their answers in, as they come.
+
+The connection is opened before the question is asked, so that its cost is in `connect_ms` and not
+in the reply's latency, and every piece of a body carries the moment at which its bytes reached this
+process. An HTTP client library can do neither: it connects with the first request, and stamps
+nothing. So the framing is h11's, which is what httpx stands on, and the connection is our own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, quote, urlsplit
+
+import h11
+
+from voxmeter.client import http_proxy
+from voxmeter.client.clock import Clock, SystemClock
+from voxmeter.client.dialing import bare, connect_error, loopback, tls_context
+from voxmeter.client.http_link import Link, dial
+from voxmeter.client.http_words import refusal
+from voxmeter.client.transport import Arrival, TransportSettings
+from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Request, Response
+from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError
+
+_LARGEST_HEAD = 128 * 1024
+_REFUSAL_BYTES = 4 * 1024  # of a refused request's body; nobody reads more
+_REFUSAL_S = 2.0
+_KEPT = "%/?=&:+,;@!$'()*~[]"  # of a target that may hold letters HTTP cannot carry
+_PORTS = {"http": 80, "https": 443}
+_DEFAULTS = {"User-Agent": "voxmeter", "Accept": "*/*", "Accept-Encoding": "identity"}
+
+
+class HttpTransport:
+    """One connection at a time, requests one after another; see `Transport`.
+
+    `receive` goes on from answer to answer: each ends with an `Ended`, whose code is None for a
+    body that ended as it should and the status of a refused request.
+    """
+
+    def __init__(self, settings: TransportSettings, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock or SystemClock()
+        self._limit = settings.max_message_mib * 2**20
+        self._address = Address("")
+        self._link: _Exchange | None = None
+        self._asked: asyncio.Queue[_Exchange | ConnectionLostError] = asyncio.Queue()
+        self._rtt_ms: float | None = None
+
+    async def connect(self, address: Address) -> None:
+        """Open the connection, TLS included; the caller sets the time-out."""
+        self._address = address
+        parts = _parts(address.url)
+        _check_headers(address)
+        self._link = await self._dial(parts)
+
+    async def send(self, message: Message) -> None:
+        """Send one request; a connection that the peer closed since the last one is opened anew."""
+        if not isinstance(message, Request):
+            raise TypeError(f"HTTP cannot carry {type(message).__name__}")
+        try:
+            exchange = await self._free()
+        except ConnectError as error:
+            lost = ConnectionLostError(error.status, str(error))
+            self._asked.put_nowait(lost)  # whoever listens hears it as well
+            raise lost from error
+        self._asked.put_nowait(exchange)  # first: a peer may refuse what it has not read whole
+        await exchange.ask(self._head(message, exchange), message.body)
+
+    async def receive(self) -> AsyncIterator[Arrival]:
+        """Yield the head, the body and the end of one answer after another."""
+        while True:
+            exchange = await self._asked.get()
+            if isinstance(exchange, ConnectionLostError):
+                raise exchange
+            async for arrival in exchange.answer(self._secrets(), self._limit):
+                yield arrival
+
+    async def rtt_ms(self) -> float | None:
+        """Return how long the TCP handshake took, ms; None through a proxy."""
+        return self._rtt_ms
+
+    async def close(self) -> None:
+        """Drop the connection."""
+        if self._link is not None:
+            await self._link.link.close()
+
+    async def _free(self) -> _Exchange:
+        """Return a connection that waits for a request."""
+        if self._link is None:
+            raise ConnectionLostError(None, "not connected")
+        if not self._link.renew():
+            await self._link.link.close()
+            self._link = await self._dial(_parts(self._address.url))
+        return self._link
+
+    async def _dial(self, parts: SplitResult) -> _Exchange:
+        url = self._address.url
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        proxy = None
+        if self._settings.use_proxy and not loopback(url):
+            proxy = http_proxy.for_host(parts.scheme, host)
+        try:
+            context = tls_context(url, self._settings)
+            if proxy is None:
+                link = await dial(host, port, context, self._clock, self._limit)
+                self._rtt_ms = link.connect_ms
+                return _Exchange(link)
+            link = await dial(proxy.host, proxy.port, None, self._clock, self._limit)
+            if context is None:
+                return _Exchange(link, proxy)
+            try:
+                await http_proxy.tunnel(link, proxy, f"{parts.hostname}:{port}")
+                await link.secure(context, host)
+            except BaseException:
+                await link.close()
+                raise
+            return _Exchange(link)
+        except OSError as error:
+            raise connect_error(error, url if proxy is None else proxy.shown) from error
+
+    def _head(self, request: Request, exchange: _Exchange) -> h11.Request:
+        parts = _parts(self._address.url)
+        own = parts.path or "/"
+        target = request.path or (f"{own}?{parts.query}" if parts.query else own)
+        host = parts.netloc.rpartition("@")[2].encode("idna").decode("ascii")
+        headers = {"Host": host} | _DEFAULTS
+        headers = _laid_over(headers, request.headers)
+        headers = _laid_over(headers, self._address.headers)  # the user's own have the last word
+        headers = _laid_over(headers, {"Content-Length": str(len(request.body))})
+        target = quote(target, safe=_KEPT)
+        if exchange.proxy is not None:
+            target = f"{parts.scheme}://{host}{target}"
+            headers |= exchange.proxy.headers
+        return h11.Request(method=request.method, target=target, headers=list(headers.items()))
+
+    def _secrets(self) -> tuple[str, ...]:
+        """Return the credentials among the headers, which a peer might repeat."""
+        values = self._address.headers.values()
+        return tuple(word for value in values for word in value.split() if len(word) >= 8)
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """One connection, and the request on it that is being answered.
+
+    Attributes:
+        link: The connection.
+        proxy: The proxy that is told whom a plain request is for; None without one.
+    """
+
+    link: Link
+    proxy: http_proxy.Proxy | None = None
+    _state: h11.Connection = field(
+        default_factory=lambda: h11.Connection(h11.CLIENT, max_incomplete_event_size=_LARGEST_HEAD)
+    )
+    _last: bytes = b""
+    _t_ns: int = 0
+
+    def renew(self) -> bool:
+        """Return whether another request may be sent here, and get ready for it."""
+        if not self.link.usable:
+            return False
+        if self._state.our_state is h11.IDLE:
+            return True
+        if self._state.our_state is h11.DONE and self._state.their_state is h11.DONE:
+            self._state.start_next_cycle()
+            return True
+        return False
+
+    async def ask(self, head: h11.Request, body: bytes) -> None:
+        """Send a whole request."""
+        parts: list[h11.Event] = [head, h11.Data(data=body), h11.EndOfMessage()]
+        sent = [self._state.send(part) or b"" for part in parts]
+        await self.link.write(b"".join(sent))
+
+    async def answer(self, secrets: tuple[str, ...], limit: int) -> AsyncIterator[Arrival]:
+        """Yield what comes until the answer is over.
+
+        Args:
+            secrets: What is taken out of the words of a refusal.
+            limit: Largest body, bytes.
+        """
+        taken = 0
+        while True:
+            event = await self._next()
+            match event:
+                case h11.Response(status_code=status) if not 200 <= status < 300:
+                    yield await self._refused(event, secrets)
+                    return
+                case h11.Response(status_code=status):
+                    yield Arrival(self._t_ns, Response(status, self._headers(event)))
+                case h11.Data(data=data):
+                    taken += len(data)
+                    if taken > limit:
+                        found = "a body was larger than max_message_mib"
+                        raise ProtocolError("http", found, Binary(bytes(data)))
+                    yield Arrival(self._t_ns, Binary(bytes(data)))
+                case h11.EndOfMessage():
+                    yield Arrival(self._t_ns, Ended())
+                    return
+                case _:
+                    continue  # 1xx: the real answer follows
+
+    async def _refused(self, head: h11.Response, secrets: tuple[str, ...]) -> Arrival:
+        body = bytearray()
+        t_ns = self._t_ns
+        try:
+            async with asyncio.timeout(_REFUSAL_S):
+                while len(body) < _REFUSAL_BYTES:
+                    event = await self._next()
+                    if not isinstance(event, h11.Data):
+                        break
+                    body += event.data
+        except (TimeoutError, ConnectionLostError, ProtocolError):
+            pass  # its words are a courtesy
+        if self._state.their_state is not h11.DONE:
+            self._state.send_failed()
+        headers = self._headers(head, strict=False)
+        words = refusal(bytes(head.reason).decode("latin-1"), headers, bytes(body), secrets)
+        return Arrival(t_ns, Ended(head.status_code, words))
+
+    async def _next(self) -> h11.Event:
+        while True:
+            amid = self._state.their_state is h11.SEND_BODY
+            try:
+                event = self._state.next_event()
+            except h11.RemoteProtocolError as error:
+                if not self._last:
+                    where = "amid a body" if amid else "without an answer"
+                    raise ConnectionLostError(None, f"closed {where}") from error
+                found = f"does not answer as HTTP ({error})"
+                raise ProtocolError("http", found, Binary(self._last)) from error
+            if event is h11.NEED_DATA:
+                chunk = await self.link.read()
+                self._t_ns, self._last = chunk
+                self._state.receive_data(chunk.data)
+            elif isinstance(event, h11.ConnectionClosed) or not isinstance(event, h11.Event):
+                raise ConnectionLostError(None, "closed without an answer")
+            else:
+                return event
+
+    def _headers(self, head: h11.Response, *, strict: bool = True) -> dict[str, str]:
+        found = {
+            bytes(name).decode("latin-1"): bytes(value).decode("latin-1")
+            for name, value in head.headers
+        }
+        packed = found.get("content-encoding", "identity")
+        if strict and packed.lower() not in {"identity", ""}:
+            problem = f"the body is packed as {packed}, which was not asked for"
+            raise ProtocolError("http", problem, Response(head.status_code, found))
+        return found
+
+
+def _parts(url: str) -> SplitResult:
+    parts = urlsplit(url)
+    try:
+        host = (parts.hostname or "").encode("idna")
+    except UnicodeError:
+        host = b""
+    if parts.scheme not in _PORTS or not host:
+        raise ConnectError("dns", f"{bare(url)} is not an http:// or https:// URL")
+    return parts
+
+
+def _check_headers(address: Address) -> None:
+    """Refuse a header that HTTP cannot carry, without showing its value."""
+    for name, value in address.headers.items():
+        try:
+            h11.Request(method="GET", target="/", headers=[("Host", "-"), (name, value)])
+        except (h11.LocalProtocolError, UnicodeEncodeError):
+            raise ConnectError("refused", f"header {name!r} cannot be sent over HTTP") from None
+
+
+def _laid_over(base: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with others in place of those of the same name, whatever its case."""
+    names = {name.lower() for name in other}
+    return {name: value for name, value in base.items() if name.lower() not in names} | dict(other)
