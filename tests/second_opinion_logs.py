@@ -279,6 +279,27 @@ def hiss() -> Script:
     return Script().flow(1300, np.where(audio == 0, noise, audio).astype(np.float32))
 
 
+def soft_start_in_hiss() -> Script:
+    """The reply begins 14 dB above a hiss: that is audible, too."""
+    soft = (0.009 * np.sign(sound(200, 2))).astype(np.float32)
+    audio = np.concatenate([silence(500), soft, sound(600), silence(300)])
+    noise = np.random.default_rng(9).normal(0, 10 ** (-55 / 20), 8 * 1600)
+    return Script().flow(1300, np.where(audio == 0, noise, audio).astype(np.float32))
+
+
+def before_the_question() -> Script:
+    """Words, a first packet and a belief from before the user began answer nothing."""
+    script = Script(onset_ms=900).say(300, "speech_stopped", audio_ms=200)
+    script.say(700, "reply_text", text="So", reply="a")
+    return script.flow(800, np.concatenate([silence(700), sound(300)]))
+
+
+def before_the_request() -> Script:
+    """The same of a request: what comes before it was sent is no answer."""
+    script = Script("request", commit_after_ms=300).say(500, "request", dir="out")
+    return script.flow(400, sound(50)).flow(700, sound(400, 2))
+
+
 def duplex() -> Script:
     """A greeting, a backchannel and the answer, in a stream that always flows."""
     audio = np.concatenate(
@@ -337,6 +358,9 @@ MADE_UP: tuple[Callable[[], Script], ...] = (
     rows_without_a_possible_time,
     clicks_and_stops,
     hiss,
+    soft_start_in_hiss,
+    before_the_question,
+    before_the_request,
     duplex,
     duplex_talk_over,
     duplex_hiccup,
