@@ -12,7 +12,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from voxmeter.client.clock import utc_now
 from voxmeter.client.finish import Attempt
@@ -139,6 +139,7 @@ class _Asking:
             row = fields | {"status": "bad_clip", "fault": str(error), "latency": {}}
         else:
             row = await self._converse(trial, fields, clip, stagger_ns)
+        row = cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
         async with self.writing:
             await asyncio.to_thread(self.stage.folder.append, "trials", row)
             await asyncio.to_thread(self.stage.show.trial, trial, row)

@@ -311,6 +311,23 @@ def test_whoever_watches_is_told_of_every_trial_after_it_is_written(
     assert len(stage.show.told) == 1 + 4
 
 
+def test_a_secret_that_an_endpoint_repeats_is_neither_written_nor_shown(
+    sessions: Sessions, folder: RunFolder
+) -> None:
+    class Heard(Show):
+        def trial(self, trial: Trial, row: Mapping[str, Any]) -> None:
+            self.told.append((trial.key, dict(row)))
+
+    def bad(item: Item) -> Clip:
+        raise ClipError(item.item, "the key is sk-very-secret")
+
+    stage = Stage(show=Heard())
+    rows = stage.run(plan("q0"), folder, clip_of=bad, redactor=Redactor(["sk-very-secret"]))
+    assert "sk-very-secret" not in repr(rows)
+    assert "sk-very-secret" not in repr(stage.show.told)
+    assert "[redacted]" in repr(stage.show.told)
+
+
 def test_a_full_disk_in_many_tasks_is_one_error_of_the_users(
     sessions: Sessions, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
