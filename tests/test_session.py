@@ -299,3 +299,28 @@ async def test_every_arrival_is_in_the_log_with_its_stamp_and_size() -> None:
     ]
     assert capture.connect_ms is not None
     assert capture.rtt_ms == 1.5
+
+
+async def test_a_peer_that_is_gone_before_we_spoke_is_told_by_its_own_reason() -> None:
+    class Gone(ToyTransport):
+        async def connect(self, address: Address) -> None:
+            await super().connect(address)
+            self.hang_up(4000, "old header")
+
+    ask_once = Ask(question(), patience=BRIEF)
+    capture = await converse(ToyCodec(), Gone(nothing), Address("toy://peer"), ask_once)
+    assert capture.outcome == "refused"
+    assert "old header" in (capture.fault or "")
+
+
+async def test_an_answer_that_cannot_be_sent_any_more_loses_nothing_that_came() -> None:  # PR-23
+    async def play(peer: ToyTransport) -> None:
+        peer.say("ready")
+        await peer.until(7, "audio")
+        peer.say("ping", SOUND, "text Yes.", "end")
+        peer.hang_up(1000)
+
+    capture, transport = await ask(play)
+    assert "pong" not in transport.sent
+    assert (capture.outcome, capture.reply_text) == ("ended", "Yes.")
+    assert len(capture.audio) == 1
