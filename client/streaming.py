@@ -22,7 +22,7 @@ from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.endpoints.codec import Asked
-from voxmeter.endpoints.errors import ClipError
+from voxmeter.endpoints.errors import ClipError, UserError
 
 if TYPE_CHECKING:
     from voxmeter.client.clips import Clip
@@ -70,8 +70,10 @@ class Streaming:
         """Ask all that is left; blocks until it is done.
 
         Raises:
-            UserError: If a server of ours does not start, or the disk is full.
+            UserError: If a server of ours does not start, or the disk is full, or if this is
+                called inside a running event loop, as in a notebook.
         """
+        _refuse_inside_a_loop()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             try:
                 runner.run(self._run())
@@ -166,6 +168,16 @@ class _Asking:
         )
         paths = self.stage.folder.attempt_paths(fields)
         return await self.finisher.finish(capture, Attempt(fields, paths, self.stage.redactor))
+
+
+def _refuse_inside_a_loop() -> None:
+    """Say what to do where this thread has a loop already: it would stand still for the run."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    cure = "call it in a thread: await asyncio.to_thread(voxmeter.converse, ...)"
+    raise UserError("voxmeter", "was called inside a running event loop", cure)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

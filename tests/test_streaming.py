@@ -360,6 +360,15 @@ def test_a_server_of_ours_that_does_not_start_is_one_line(
         stream(plan(), folder, start=start)
 
 
+async def test_inside_a_running_loop_it_says_to_use_a_thread(
+    sessions: Sessions, folder: RunFolder
+) -> None:
+    with pytest.raises(UserError, match=r"asyncio\.to_thread"):
+        stream(plan("q0"), folder)
+    rows = await asyncio.to_thread(stream, plan("q0"), folder)
+    assert [row["status"] for row in rows] == ["ok"]
+
+
 def test_an_interrupt_ends_everything_and_keeps_what_is_written(
     sessions: Sessions, folder: RunFolder
 ) -> None:
