@@ -44,6 +44,10 @@ class Ear(Protocol):
         """Take one event of a reply."""
         ...
 
+    def question_began(self) -> None:
+        """Take note that the user begins to speak: what began before is a greeting."""
+        ...
+
     def question_ended(self, t0_ns: int) -> None:
         """Take note that the user's speech is over: what ended before is not the answer."""
         ...
@@ -63,7 +67,8 @@ def ear_for(traits: Traits, *, drain_ms: int, quiet_ms: int) -> Ear:
         from voxmeter.client.duplex import DuplexEar
 
         return DuplexEar(quiet_ms=quiet_ms)
-    return TurnEar(drain_ms=drain_ms, quiet_ms=quiet_ms, told=traits.reply_end == "told")
+    drain_ms = 0 if traits.reply_end == "final" else drain_ms
+    return TurnEar(drain_ms=drain_ms, quiet_ms=quiet_ms, told=traits.reply_end != "quiet")
 
 
 @dataclass(slots=True)
@@ -130,6 +135,9 @@ class TurnEar:
                 self._replies[-1].reason, self._replies[-1].last_ns = "cancelled", t_ns
             case _:
                 pass
+
+    def question_began(self) -> None:
+        """Nothing follows from it: replies are told."""
 
     def question_ended(self, t0_ns: int) -> None:  # noqa: ARG002 - turns need no moment
         """Leave out what has ended by now; a reply still open may turn out to be the answer."""
