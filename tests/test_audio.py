@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
-import resource
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -155,22 +156,30 @@ def test_flac_comes_back_as_it_was_written(shape: tuple[int, ...], tmp_path: Pat
     assert [file.name for file in tmp_path.iterdir()] == ["reply.flac"]
 
 
-@pytest.fixture
-def full_disk() -> Iterator[None]:
-    """Let no file of this process grow over 100 bytes: what a full disk looks like."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+FULL_DISK = """
+import resource, sys
+import numpy as np
+from pathlib import Path
+from voxmeter.client import audio
+from voxmeter.endpoints.errors import UserError
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+try:
+    audio.write_flac(Path(sys.argv[1]), np.random.default_rng(1).uniform(-1, 1, 9000), 24_000)
+except UserError as error:
+    sys.exit(str(error))
+"""
 
 
-def test_a_full_disk_is_the_users_one_line_and_the_old_file_stays(
-    tmp_path: Path, full_disk: None
-) -> None:
+def test_a_full_disk_is_the_users_one_line_and_the_old_file_stays(tmp_path: Path) -> None:
     path = tmp_path / "reply.flac"
     path.write_bytes(b"old")
-    with pytest.raises(UserError, match="no space left on the disk"):
-        audio.write_flac(path, tone(1.0).astype(np.float32), RATE)
+    # In a process of its own, of which no file may grow over 100 bytes.
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "no space left on the disk" in done.stderr
+    assert done.stderr.count("\n") == 1
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["reply.flac"]  # noqa: PTH208
 
