@@ -47,17 +47,38 @@ def read_choice(transcript: str, options: Sequence[str], code: str) -> Answer:
     whole = without_overlap([*whole, *content.find_group_options(text, known)])
     count = len(options)
     letters = find_letters(text, count, whole)
-    sounds = find_sounds(text, count, whole)
+    sounds = find_sounds(
+        text, count, whole, {o.forms[0]: o.label for o in known if len(o.forms) == 1}
+    )
     numeric = any(option.numeric for option in known)
     places = find_positions(text, count, numbers, numeric=numeric)
     found = without_overlap([*letters, *sounds, *places, *whole])
     answer = _decide(text, found, count)
     if answer.value is None and answer.rule in {"nothing-named", "only-rejected"} and poles:
         answer = _by_polarity(transcript, poles, code) or answer
+    if answer.value is None and answer.rule == "only-rejected":
+        answer = _by_group(text, found, known) or answer
     if answer.value is None and answer.rule == "nothing-named":
-        parts = content.find_parts(known, said) or content.find_misheard(known, said)
+        parts = (
+            content.find_percent(text, known, numbers)
+            or content.find_parts(known, said)
+            or content.find_misheard(known, said)
+        )
         answer = _decide(text, parts, count) if parts else answer
     return answer
+
+
+def _by_group(
+    text: Text, found: Sequence[Mention], known: Sequence[content.Option]
+) -> Answer | None:
+    """Return the "none of the above" that is left where every other text is ruled out."""
+    groups = content.group_labels(text, known)
+    rejected = {
+        m.label for m in roles.assign(text, roles.group(text, found)) if m.role == "rejected"
+    }
+    left = set(range(len(known))) - rejected - {groups[n] for n in ("all", "both") if n in groups}
+    none = groups.get("none", groups.get("neither"))
+    return Answer(chr(65 + none), "elimination") if none is not None and left == {none} else None
 
 
 def _poles(options: Sequence[content.Option]) -> dict[str, int]:
@@ -86,7 +107,7 @@ def _decide(text: Text, found: Sequence[Mention], count: int) -> Answer:
     merged = roles.merge_labels_with_texts(text, found)
     mentions = roles.assign(text, roles.group(text, merged))
     mentions = _without_lists(mentions, count)
-    mentions = _without_questions(text, mentions)
+    mentions = _without_questions(text, _with_second_thoughts(text, mentions))
     mentions = _without_withdrawn(text, mentions)
     mentions = _without_grounds(text, _with_contrast(text, mentions))
     rejected = {m.label for m in mentions if m.role == "rejected"}
@@ -182,6 +203,20 @@ def _run(mentions: Sequence[Mention], index: int, count: int) -> int:
     return place - index if expected == count else 0
 
 
+def _with_second_thoughts(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
+    """Return mentions with both sides of "A. Or B." as plain: neither is settled on."""
+    marked = list(mentions)
+    for place in range(1, len(marked)):
+        start = text.back(marked[place].first, marked[place - 1].last)
+        length = text.before("or", start)
+        lone = length > 0 and text.opens(start - length) and text.closes(marked[place].last)
+        if lone and not text.before("correction", start):
+            for side in (place - 1, place):
+                if marked[side].role in {"alone", "explicit", "weighed"}:
+                    marked[side] = marked[side].as_role("plain")
+    return marked
+
+
 def _without_questions(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
     """Return mentions with those in questions marked as weighed, if anything else is said."""
     questions = text.transcript.questions
@@ -205,7 +240,11 @@ def _without_withdrawn(text: Text, mentions: Sequence[Mention]) -> list[Mention]
     marked = list(mentions)
     for place in range(len(marked) - 1, 0, -1):
         one, other = marked[place - 1], marked[place]
-        if other.role in {"rejected", "listed"} or not _corrected(text, one.last, other.first):
+        if other.role == "listed" or not _corrected(text, one.last, other.first):
+            continue
+        if other.role == "rejected" and not any(
+            m.role in {"plain", "alone", "explicit"} for m in marked[place + 1 :]
+        ):
             continue
         for earlier in range(place):
             if marked[earlier].role not in {"rejected", "listed"}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -64,6 +65,8 @@ _STOP = frozenset({
     "et", "y", "e", "o",
 })  # fmt: skip
 _ROMAN = {"ii": 2, "iii": 3, "iv": 4, "vi": 6, "vii": 7, "viii": 8, "ix": 9}
+_ALIKE = str.maketrans("zkqyw", "scciv")  # letters that sound the same
+_SHORT = 5  # letters; a shorter word must sound the same
 _VOWELS = dict.fromkeys(map(ord, "aeiouy"))
 _NOUNS = {"anger": "angry"}
 _PEOPLE = {"boy": "man", "guy": "man", "gentleman": "man", "girl": "woman", "lady": "woman"}
@@ -225,11 +228,33 @@ def find_group_options(text: Text, options: Sequence[Option]) -> list[Mention]:
     return found
 
 
+def group_labels(text: Text, options: Sequence[Option]) -> dict[str, int]:
+    """Return the labels of the options that mean all, both, none or neither of the others."""
+    return {
+        name: option.label
+        for name in ("all", "both", "none", "neither")
+        for option in options
+        if option.transcript.tokens and _means(text, name, option)
+    }
+
+
 def _means(text: Text, name: str, option: Option) -> bool:
     """Return whether an option's own text is a phrase of the set, or begins or ends with one."""
     tokens = option.transcript.tokens
     phrases = text.language.phrases[name]
     return any(phrases.at(tokens, index) >= min(2, len(tokens)) for index in range(len(tokens)))
+
+
+def find_percent(text: Text, options: Sequence[Option], numbers: Sequence[Number]) -> list[Mention]:
+    """Return where a percentage is an option written as a part of one ("75 percent" for 0.75)."""
+    worth = {o.forms[0]: o.label for o in options if len(o.forms) == 1 and o.numeric}
+    found = []
+    for number in numbers:
+        after = [t.bare for t in text.transcript.tokens[number.last : number.last + 1]]
+        label = worth.get(f"#{(number.value / 100).normalize():f}")
+        if label is not None and after in (["percent"], ["%"]):
+            found.append(Mention(number.first, number.last, label, "number"))
+    return found
 
 
 def find_parts(options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:
@@ -286,19 +311,26 @@ def _stem(form: str) -> str:
 
 def find_misheard(options: Sequence[Option], said: Sequence[Word]) -> list[Mention]:
     """Return where a word is one or two letters away from an option of one word."""
-    targets = [(o.forms[0], o.label) for o in options if len(o.forms) == 1 and len(o.forms[0]) >= 5]
+    targets = [(o.forms[0], o.label) for o in options if len(o.forms) == 1 and len(o.forms[0]) >= 3]
     found: list[Mention] = []
     for word in said[:80]:
-        if len(word.form) < 5 or word.form.startswith("#"):
+        if len(word.form) < 3 or word.form.startswith("#"):
             continue
-        near = [
-            label
-            for form, label in targets
-            if form[0] == word.form[0] and _distance(form, word.form) <= _allowed(form, word.form)
-        ]
+        near = [label for form, label in targets if _sounds_like(form, word.form)]
         if len(near) == 1:
             found.append(Mention(word.first, word.last, near[0], "partial"))
     return found
+
+
+def _sounds_like(form: str, heard: str) -> bool:
+    """Return whether a recogniser may have written `heard` for `form`."""
+    one, other = (plain(word.translate(_ALIKE).replace("ph", "f")) for word in (form, heard))
+    one, other = (re.sub(r"(.)\1", r"\1", word) for word in (one, other))
+    if min(len(form), len(heard)) < _SHORT:
+        return one == other
+    return one[0] == other[0] and min(_distance(form, heard), _distance(one, other)) <= _allowed(
+        form, heard
+    )
 
 
 def _allowed(form: str, heard: str) -> int:

@@ -132,9 +132,24 @@ def _listed(text: Text, index: int) -> bool:
     )
 
 
-def find_sounds(text: Text, count: int, contents: Sequence[Mention]) -> list[Mention]:
-    """Return where a letter's name, written as a word, stands where only a label can."""
+def find_sounds(
+    text: Text, count: int, contents: Sequence[Mention], texts: Mapping[str, int]
+) -> list[Mention]:
+    """Return where a letter's name, written as a word, stands where only a label can.
+
+    Args:
+        text: The reply.
+        count: How many options there are.
+        contents: Where options are named by their texts.
+        texts: Options of one word to their labels: with "the sea" among them, "see" is heard so.
+    """
     names = _names(text.language.letters, count)
+    alike = {
+        ord(letter) - ord("A"): texts[name]
+        for letter, written in text.language.letters.items()
+        for name in written
+        if name in texts
+    }
     starts = {content.first: content.label for content in contents}
     taken = {place for content in contents for place in range(content.first, content.last)}
     tokens = text.transcript.tokens
@@ -146,7 +161,10 @@ def find_sounds(text: Text, count: int, contents: Sequence[Mention]) -> list[Men
             if said != name or (len(token.text) == 1 and token.text.isascii()) or index in taken:
                 continue
             if _in_slot(text, index, last, label, starts):
-                found.append(Mention(index, last, label, "sound"))
+                if label in alike and not text.before("option", index):
+                    found.append(Mention(index, last, alike[label], "partial"))
+                else:
+                    found.append(Mention(index, last, label, "sound"))
                 break
     return found
 

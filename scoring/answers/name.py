@@ -99,7 +99,7 @@ def _read_clause(text: Text, start: int, end: int) -> tuple[int, int, str] | Non
     for index in range(start, end):
         if text.at("refusal", index) or (index == start and text.at("phantom", index) >= 2):
             return None
-    first, framed = start, False
+    first, framed = _subject_after_place(text, start, end), False
     for _ in range(8):
         if first >= end or (skipped := _frame(text, first, end)) == 0:
             break
@@ -120,6 +120,14 @@ def _read_clause(text: Text, start: int, end: int) -> tuple[int, int, str] | Non
         return None
     rule = "frame" if framed else ("whole" if first == start and last == end else "subject")
     return first, last, rule
+
+
+def _subject_after_place(text: Text, start: int, end: int) -> int:
+    """Return where "people speak …" starts behind "In Brazil"; else `start`."""
+    tokens = text.transcript.tokens
+    if tokens[start].bare not in _PLACES:
+        return start
+    return next((i for i in range(start + 2, end - 2) if tokens[i].bare in _PRONOUNS), start)
 
 
 def _frame(text: Text, index: int, end: int) -> int:

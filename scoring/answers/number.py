@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from voxmeter.scoring.answers.languages import language as load
 from voxmeter.scoring.answers.mentions import Text
+from voxmeter.scoring.answers.money import with_money
 from voxmeter.scoring.answers.numbers import Number, scan
 from voxmeter.scoring.answers.result import Answer, no_answer
 from voxmeter.scoring.answers.tokens import tokenise
@@ -31,12 +31,6 @@ _RANGE = frozenset({
     "to", "or", "and", "through", "bis", "oder", "und", "a", "à", "ou", "o", "y", "e", "tot",
     "of", "en", "или", "и", "до",
 })  # fmt: skip
-_HUNDREDTHS = frozenset({
-    "cents", "cent", "cts", "pence", "centimes", "centavos", "centimos",
-})  # fmt: skip
-_MONEY = frozenset({
-    "dollar", "dollars", "euro", "euros", "pound", "pounds", "pesos", "buck", "bucks",
-})  # fmt: skip
 
 _BECAUSE = frozenset({"because", "since", "weil", "denn", "car", "porque", "perché", "perche"})
 _CLAUSE = 12  # tokens
@@ -55,7 +49,7 @@ def read_number(transcript: str, code: str) -> Answer:
     text = Text(tokenise(transcript), load(code))
     if not text.transcript.tokens:
         return no_answer("empty", "nothing was said")
-    numbers = _with_money(text, scan(text.transcript.tokens, text.language))
+    numbers = with_money(text, scan(text.transcript.tokens, text.language))
     others = len({n.value for n in numbers}) > 1
     numbers = [n for n in numbers if not (others and _is_label(text, n))]
     cardinals = [
@@ -78,6 +72,7 @@ def read_number(transcript: str, code: str) -> Answer:
         return no_answer("digits", "digits in a row may be one number or several")
     for rule, chosen in (
         ("answer", _cued(text, numbers)),
+        ("opening", _opening(text, numbers)),
         ("result", results(text, numbers)),
         ("only", numbers),
     ):
@@ -127,25 +122,29 @@ def _repeats(chosen: Sequence[Number]) -> bool:
     return len(chosen) > 4 and all(a.last == b.first for a, b in pairs)
 
 
-def _with_money(text: Text, numbers: Sequence[Number]) -> list[Number]:
-    """Return numbers with "three dollars and fifty cents" read as one."""
-    tokens = text.transcript.tokens
-    joined: list[Number] = []
-    for number in numbers:
-        last = joined[-1] if joined else None
-        unit = tokens[number.last].bare if number.last < len(tokens) else ""
-        between = {t.bare for t in tokens[last.last : number.first]} if last else set()
-        if (
-            last
-            and unit in _HUNDREDTHS
-            and between & _MONEY
-            and len(between) <= 2
-            and number.value < 100
-        ):
-            joined[-1] = replace(last, last=number.last + 1, value=last.value + number.value / 100)
-        else:
-            joined.append(number)
-    return joined
+def _opening(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return the number that is a reply's whole first sentence, if what follows only explains."""
+    first = numbers[0]
+    places = range(text.back(first.first), first.first + 1)
+    start = min(place - text.before("weak", place) for place in places)
+    if start or not text.closes(first.last) or len(numbers) == 1:
+        return []
+    for number in numbers[1:]:
+        begin = text.back(number.first)
+        result = any(
+            text.before(name, place) and not _counts(text, place)
+            for name in ("weak", "final", "number_cue")
+            for place in (begin, number.first)
+        )
+        if result or (text.opens(begin) and text.closes(number.last)):
+            return []
+    return [first]
+
+
+def _counts(text: Text, index: int) -> bool:
+    """Return whether "there are", "it has" or the like ends before a token."""
+    before = [t.bare for t in text.transcript.tokens[max(0, index - 2) : index]]
+    return before[-1:] in (["has"], ["have"], ["had"], ["contains"]) or before[:1] == ["there"]
 
 
 def _is_label(text: Text, number: Number) -> bool:

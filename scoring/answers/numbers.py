@@ -110,9 +110,9 @@ def _read_digits(tokens: Sequence[Token], index: int, language: Language) -> Num
     if last < len(tokens) and _digit(tokens[last]) and tokens[last].gap == "/":
         return _ratio(tokens, index, index, last, language)
     if last + 1 < len(tokens) and _digit(tokens[last + 1]) and tokens[last + 1].gap == "/":
-        part = _ratio(tokens, last, last, last + 1, language)
-        if part is not None and not ends_sentence(tokens[last].gap) and part.value < 1:
-            return Number(index, part.last, value + part.value, "digits")
+        rest = _ratio(tokens, last, last, last + 1, language)
+        if rest is not None and not ends_sentence(tokens[last].gap) and rest.value < 1:
+            return Number(index, rest.last, value + rest.value, "digits")
     if last < len(tokens) and tokens[last].gap == "":
         suffix = tokens[last].bare
         if suffix in _SUFFIXES:
@@ -122,6 +122,8 @@ def _read_digits(tokens: Sequence[Token], index: int, language: Language) -> Num
         exponent = re.fullmatch(r"e(\d{1,2})", suffix)
         if exponent:
             return Number(index, last + 1, value.scaleb(int(exponent[1])), "digits")
+    if (part := _part(tokens, last, language)) is not None:
+        return Number(index, last + 1, value / part, "digits")
     tail = read_words(tokens, last, language, head=value)
     if tail is not None:
         return Number(index, tail[0], tail[1], "digits")
@@ -129,6 +131,13 @@ def _read_digits(tokens: Sequence[Token], index: int, language: Language) -> Num
     if characters is not None:
         return Number(index, characters[0], characters[1], "digits")
     return Number(index, last, value, "digits")
+
+
+def _part(tokens: Sequence[Token], index: int, language: Language) -> int | None:
+    """Return the denominator that a plural such as "hundredths" at a token stands for."""
+    word = tokens[index].bare if index < len(tokens) else ""
+    role, value = language.numbers.get(word, ("", ""))
+    return int(value) if role == "part" and word.endswith("s") and int(value) > 2 else None
 
 
 def _continues(tokens: Sequence[Token], index: int, last: int) -> bool:
@@ -149,7 +158,7 @@ def _single_digits(tokens: Sequence[Token], index: int) -> Number | None:
     while (
         last < len(tokens)
         and re.fullmatch(r"\d", tokens[last].text)
-        and (last == index or tokens[last].gap in {" ", ", "})
+        and (last == index or tokens[last].gap in {" ", ", ", "-"})
     ):
         last += 1
     digits = [int(token.text) for token in tokens[index:last]]

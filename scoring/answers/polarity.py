@@ -287,6 +287,8 @@ def _unless_taken_back(text: Text, leading: list[Pole], found: Sequence[Pole]) -
         start = text.back(pole.first)
         start -= text.before("contrast", start) or text.before("and", start)
         lone = text.opens(start) or text.bounded(start)
+        if text.at("intensifier", pole.first) >= pole.last - pole.first:
+            continue  # "No, of course."
         if (
             pole is not leading[0]
             and pole.value != leading[0].value
@@ -310,6 +312,13 @@ def _single(text: Text, standing: str, chosen: Sequence[Pole]) -> Answer:
     return Answer(last.value, standing, text.transcript.span(last.first, last.last))
 
 
+def _i_do_not(text: Text, first: int) -> int:
+    """Return the length of "I don't." and the like, where nothing follows that is denied."""
+    words = [token.bare for token in text.transcript.tokens[first : first + 3]]
+    whole = words[:1] == ["i"] and words[2:] == ["not"] and text.closes(first + 3)
+    return 3 if whole and text.at("statement", first) == 2 else 0
+
+
 def _by_statement(text: Text, positive: str, negative: str) -> Answer:
     """Return the answer of a short statement such as "It does." or "They can't."."""
     tokens = text.transcript.tokens
@@ -321,7 +330,7 @@ def _by_statement(text: Text, positive: str, negative: str) -> Answer:
         first += text.at("opinion", first)
         if skipped and not text.opens(first):
             first = text.forward(first)
-        denied = text.at("statement_not", first)
+        denied = text.at("statement_not", first) or _i_do_not(text, first)
         if denied:
             return Answer(negative, "statement", text.transcript.span(first, first + denied))
         said = text.at("statement", first)

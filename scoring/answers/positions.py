@@ -12,6 +12,7 @@ _FROM = frozenset({"to", "from"})
 _END = frozenset({"last", "end", "bottom"})
 _TOP = frozenset({"top", "start", "beginning", "left"})
 _NAMED = {"before_last": -2, "last_place": -1, "first_place": 0}
+_MOMENT = frozenset({"a", "one", "per", "each", "every"})  # "in a second"
 _UNSPACED = frozenset({"ja", "ko", "zh"})
 _BUT = {"one": -2, "two": -3}
 _ARTICLES = frozenset(
@@ -93,7 +94,9 @@ def _stands_for_option(text: Text, first: int, last: int) -> bool:
     if not ends and not _with_another(text, last):
         return False
     start = text.back(first)
-    alone = text.opens(start) and text.closes(last)
+    alone = text.opens(start) and text.closes(text.forward(last))
+    if first and tokens[first - 1].bare in _MOMENT and text.language.code == "en":
+        return False
     the = first > 0 and tokens[first - 1].bare in _ARTICLES
     return alone or the or text.announced(first, ("cue",))
 

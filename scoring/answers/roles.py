@@ -11,6 +11,7 @@ _SENTENCE = 60  # tokens; a thought is not followed further back
 # "A, Venus, no. B, Mars, yes."
 _VERDICTS: tuple[tuple[str, Role], ...] = (("yes", "explicit"), ("no", "rejected"))
 _AGAIN = frozenset({"for", "to", "with", "by", "even"})  # "for A or for B"
+_MANY = 2  # options; one alone is not gone through
 _LABEL_MARKS = '.,:;()[]-—/" 、'
 
 
@@ -139,13 +140,19 @@ def assign(text: Text, groups: Sequence[Sequence[Mention]]) -> list[Mention]:
 
 def _with_verdicts(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
     """Return mentions with the "yes" or "no" behind each, where several are gone through."""
-    verdicts = {
+    asked = text.transcript.questions
+    tokens = text.transcript.tokens
+    verdicts: dict[int, Role] = {
         place: role
         for place, mention in enumerate(mentions)
         for name, role in _VERDICTS
-        if (length := text.at(name, mention.last)) and text.bounded(mention.last + length)
+        if (length := text.at(name, mention.last))
+        and text.bounded(mention.last + length)
+        and tokens[mention.first].sentence not in asked
     }
-    if len({mentions[place].label for place in verdicts}) < 2:
+    approved = {mentions[place].label for place, role in verdicts.items() if role == "explicit"}
+    settled = len(approved) == 1 and len({m.label for m in mentions}) > _MANY
+    if len({mentions[place].label for place in verdicts}) < _MANY and not settled:
         return list(mentions)
     return [m.as_role(verdicts.get(place, m.role)) for place, m in enumerate(mentions)]
 

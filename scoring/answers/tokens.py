@@ -66,7 +66,7 @@ _IS_AFTER = frozenset(
         "where",
     ]
 )
-_JOINED = re.compile(r"((?i:option|answer|choice|letter))([A-Z])")
+_JOINED = re.compile(r"((?i:option|answer|choice|letter))([A-Z]|[a-j])")
 _LEADING_POINT = re.compile(r"(?<![\w.,])\.(?=\d)")
 MAX_CHARACTERS = 40_000
 """Transcripts are read up to here; a reply of four hours of speech is no answer."""
