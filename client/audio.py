@@ -68,7 +68,7 @@ def read(path: Path | str, *, limit_s: float = LIMIT_S) -> Pcm:
     """
     place = str(path)
     try:
-        with Path(path).open("rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:  # noqa: PTH123 - for its opener
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise ClipError(place, "not a regular file")
@@ -85,6 +85,11 @@ def read(path: Path | str, *, limit_s: float = LIMIT_S) -> Pcm:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ClipError(place, f"cannot be read ({reason})") from None
     return decode(data, place, limit_s=limit_s)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a named pipe, too, at once and not when somebody writes to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def decode(data: bytes, place: str, *, limit_s: float = LIMIT_S) -> Pcm:

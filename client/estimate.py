@@ -86,6 +86,8 @@ def clip_length(item: Item) -> float:
             case Spoken(text):
                 total += MS_PER_LETTER * len(text)
             case _:
+                if not part.path.is_file():  # a named pipe would be waited for
+                    continue
                 try:
                     total += soundfile.info(str(part.path)).duration * 1000
                 except (OSError, RuntimeError):

@@ -252,6 +252,8 @@ def _part_identity(part: Part) -> list[object]:
 
 def _file_sha256(path: Path) -> str:
     try:
+        if not path.is_file():  # a named pipe would be waited for
+            return "missing"
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:

@@ -20,8 +20,10 @@ from wav_bytes import EXTENSIBLE, FLOAT, PCM, chunk, form, tone, wav
 
 from voxmeter.client import audio
 from voxmeter.client.audio import Pcm, StreamResampler
+from voxmeter.client.estimate import clip_length
 from voxmeter.endpoints.errors import ClipError, UserError
 from voxmeter.scoring.speech import speech_bounds
+from voxmeter.suites.suite import Item, Recording, Suite
 
 RATE = wav_bytes.RATE
 SECOND = tone(1.0)
@@ -56,6 +58,15 @@ def test_a_path_that_is_no_file_is_one_clear_line(
 ) -> None:
     with pytest.raises(ClipError, match=said):
         audio.read(make(tmp_path))
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "clip.wav")
+    with pytest.raises(ClipError, match="not a regular file"):
+        audio.read(tmp_path / "clip.wav")
+    item = Item("mine", "q", "open", (Recording(tmp_path / "clip.wav"),))
+    assert len(Suite("mine", "jsonl", (item,)).sha256()) == 64
+    assert clip_length(item) == 0
 
 
 def test_a_file_over_the_size_limit_is_not_even_read(tmp_path: Path) -> None:
