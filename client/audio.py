@@ -68,7 +68,7 @@ def read(path: Path | str, *, limit_s: float = LIMIT_S) -> Pcm:
     """
     place = str(path)
     try:
-        with open(path, "rb", opener=_without_waiting) as file:  # noqa: PTH123 - for its opener
+        with open(path, "rb", opener=_without_waiting) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise ClipError(place, "not a regular file")
