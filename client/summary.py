@@ -151,6 +151,7 @@ def _cell(
     counted = np.flatnonzero(inside & ~columns.warmup)
     cold = np.flatnonzero(inside & columns.warmup)
     kinds = {columns.latency_kinds.texts[kind] for kind in set(columns.latency_kind[inside])}
+    kinds -= {""}  # a trial that never came to its question is of no kind
     expected = expected_latency(run, names[0])
     cell: Json = {
         "endpoint": names[0],

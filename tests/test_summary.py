@@ -324,6 +324,17 @@ def test_trials_of_unlike_latency_are_not_called_one_kind(tmp_path: Path) -> Non
     assert "mixed-latency-kinds" in codes(summary)
 
 
+def test_a_trial_that_never_came_to_its_question_is_of_no_other_kind(tmp_path: Path) -> None:
+    lost = trial("q1", "disconnected", latency_kind=None)
+    bad = trial("q2", "bad_clip", latency={})
+    del bad["latency_kind"]
+    names = [item("q0"), item("q1"), item("q2")]
+    with build(tmp_path, names, [trial("q0"), lost, bad]) as folder:
+        summary = summarise(folder)
+    assert only_cell(summary)["latency_kind"] == "server-vad"
+    assert "mixed-latency-kinds" not in codes(summary)
+
+
 def test_every_latency_metric_of_the_contract_is_there(tmp_path: Path) -> None:
     with build(tmp_path, [item("q0")], [trial("q0", stalls=0, first_audible_ms=-80.0)]) as folder:
         metrics = only_cell(summarise(folder))["metrics"]
