@@ -44,7 +44,7 @@ class Ear(Protocol):
         """Take one event of a reply."""
         ...
 
-    def question_began(self) -> None:
+    def question_began(self, onset_ns: int) -> None:
         """Take note that the user begins to speak: what began before is a greeting."""
         ...
 
@@ -136,7 +136,7 @@ class TurnEar:
             case _:
                 pass
 
-    def question_began(self) -> None:
+    def question_began(self, onset_ns: int) -> None:
         """Nothing follows from it: replies are told."""
 
     def question_ended(self, t0_ns: int) -> None:  # noqa: ARG002 - turns need no moment

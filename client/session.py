@@ -104,6 +104,7 @@ class Session:
             self._record,
             clock,
             greeted=lambda: self._ear.greeted,
+            begun=self._ear.question_began,
             spoken=self._spoken,
         )
 

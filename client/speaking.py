@@ -72,6 +72,7 @@ class Question:
         record: Where every send is noted.
         clock: The session's clock.
         greeted: Whether an endpoint that speaks first has finished its greeting.
+        begun: Called once with the moment (ns) at which the first voiced sample left.
         spoken: Called once with t0 (ns), when the last voiced sample has left.
     """
 
@@ -84,11 +85,12 @@ class Question:
         clock: Clock,
         *,
         greeted: Callable[[], bool],
+        begun: Callable[[int], None],
         spoken: Callable[[int], None],
     ) -> None:
         self._codec, self._transport, self._ask = codec, transport, ask
         self._record, self._clock = record, clock
-        self._greeted, self._spoken = greeted, spoken
+        self._greeted, self._begun, self._spoken = greeted, begun, spoken
 
     async def put(self, utterance: Utterance, encoding: Encoding) -> None:
         """Send history, then the question; with server VAD, then silence without end.
@@ -125,6 +127,7 @@ class Question:
         if self._ask.text:
             await self._send(self._codec.text(self._ask.text))
         sent_ns = self._clock.now()
+        onset = clip_start + utterance.onset_sample
         left = clip_start + utterance.end_sample  # where the last voiced sample has left
         for first in range(0, 2 * end, 2 * sending.frame):
             piece = utterance.pcm[first : min(first + 2 * sending.frame, 2 * end)]
@@ -132,6 +135,8 @@ class Question:
                 piece = piece.ljust(2 * sending.frame, b"\0")  # silence goes on without a seam
             before = sending.position
             sent_ns = await self._frame(sending, wire, piece)
+            if before <= onset < sending.position:
+                self._begun(sent_ns - (sending.position - onset) * _NS // utterance.rate)
             if before < left <= sending.position:
                 self._spoken(sent_ns - (sending.position - left) * _NS // utterance.rate)
         if commit:

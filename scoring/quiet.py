@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxmeter.scoring.loudness import FRAME_MS, QUIETEST_DBFS, SILENCE_DBFS
+from voxmeter.scoring.segments import SPLIT_MS
 from voxmeter.scoring.speech import BURST_MS, MARGIN_DB, RESUME_MS, TICK_MS
 
 _BLOCK = 10  # frames: the floor is learnt from 50 ms means
@@ -26,12 +27,18 @@ class QuietDetector:
         samples: Samples heard so far.
         onset: First audible sample, or None while nothing has been.
         last_audible: One past the last audible sample so far, or None while nothing has been.
+        began: First audible sample of the present stretch, which `split_ms` of quiet part from the
+            one before; None while nothing has been audible.
+        parted_at: One past the last audible sample before that stretch, 0 if it is the first.
     """
 
-    def __init__(self, rate: int) -> None:
+    def __init__(self, rate: int, *, split_ms: int = SPLIT_MS) -> None:
         self.samples = 0
         self.onset: int | None = None
         self.last_audible: int | None = None
+        self.began: int | None = None
+        self.parted_at = 0
+        self._split = split_ms * rate / 1000
         self._rate = rate
         self._frame = max(1, round(rate * FRAME_MS / 1000))
         self._rest: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
@@ -70,8 +77,11 @@ class QuietDetector:
         self._sounding += 1
         long = (self._last - self._first + 1) * FRAME_MS >= BURST_MS
         if long and self._sounding * FRAME_MS >= TICK_MS:
+            first = self._first * self._frame
             if self.onset is None:
-                self.onset = self._first * self._frame
+                self.onset = first
+            if self.last_audible is None or first - self.last_audible >= self._split:
+                self.began, self.parted_at = first, self.last_audible or 0
             self.last_audible = (self._last + 1) * self._frame
 
     def _learn(self, power: float) -> None:

@@ -121,6 +121,46 @@ def test_how_the_stream_is_cut_changes_no_verdict(chunk: int) -> None:
     assert listening.over_at() is not None
 
 
+def test_what_began_before_the_user_did_is_a_greeting_however_long_it_goes_on() -> None:
+    listening = ear()
+    hear(listening, joined(silence(300), voice(300)))
+    listening.question_began(700 * MS)
+    hear(listening, voice(300), 600)
+    listening.question_ended(1000 * MS)
+    hear(listening, joined(voice(300), silence(1600)), 900)
+    assert not listening.answering
+    assert listening.over_at() is None
+    last = hear(listening, joined(voice(300), silence(1600)), 2800)
+    assert listening.answering
+    assert listening.over_at() == last * MS
+
+
+def test_the_last_piece_is_still_playing_when_the_question_ends() -> None:
+    stream = joined(silence(500), voice(300))
+    for played_ms, heard in ((20, True), (120, False)):
+        listening = ear()
+        hear(listening, stream, chunk=RATE // 10)  # its last 100 ms came at 700 ms
+        listening.question_ended((700 + played_ms) * MS)
+        hear(listening, silence(1600), 800)
+        assert listening.answering == heard
+
+
+def test_words_that_came_before_their_sound_are_the_answers() -> None:
+    listening = ear()
+    hear(listening, voice(300))
+    listening.hear(0, ReplyText("Welcome!"))
+    hear(listening, silence(1000), 300)
+    listening.question_began(1300 * MS)
+    hear(listening, silence(500), 1300)
+    listening.hear(0, ReplyText(" Paris"))
+    hear(listening, voice(200), 1800)
+    listening.question_ended(2000 * MS)
+    assert listening.text() == ""
+    listening.hear(0, ReplyText("."))
+    hear(listening, joined(voice(200), silence(1600)), 2000)
+    assert listening.text() == "Paris."
+
+
 def test_odd_bytes_and_broken_audio_stop_nobody() -> None:  # PR-18
     listening = asked(ear())
     data = to_pcm16(joined(voice(400), silence(1600)))

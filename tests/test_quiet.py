@@ -97,3 +97,16 @@ def test_it_agrees_with_the_bounds_that_are_found_afterwards(voice_name: str) ->
         assert bounds is not None
         assert detector.last_audible is not None
         assert abs(detector.last_audible - bounds.end_sample) <= one.rate * 5 / 1000 + 1
+
+
+def test_a_stretch_begins_behind_a_second_and_a_half_of_quiet_and_goes_on_over_less() -> None:
+    detector = QuietDetector(RATE)
+    assert (detector.began, detector.parted_at) == (None, 0)
+    detector.feed(joined(silence(200), voice(300), silence(1400), voice(300)))
+    assert detector.began is not None
+    assert abs(detector.began - RATE // 5) <= RATE // 100
+    assert detector.parted_at == 0
+    ended = detector.last_audible
+    detector.feed(joined(silence(1510), voice(300)))
+    assert detector.parted_at == ended
+    assert abs(detector.began - 3710 * RATE // 1000) <= RATE // 100
