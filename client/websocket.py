@@ -27,6 +27,7 @@ from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Text
 from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError
 
 _QUEUE_FRAMES = 4096  # reading never pauses in a trial: a paused socket would make late stamps
+_MOST_BYTES = 256 * 2**20  # in one session: more than an hour of any reply; a flood ends here
 _CLOSE_TIMEOUT_S = 2.0
 _PING_TIMEOUT_S = 1.0
 _PINGS = 3
@@ -108,8 +109,13 @@ class WebSocketTransport:
             raise ConnectionLostError(*_close_of(error)) from error
 
     async def receive(self) -> AsyncIterator[Arrival]:
-        """Yield every message, then one `Ended`."""
+        """Yield every message, then one `Ended`.
+
+        Raises:
+            ProtocolError: If the peer broke the websocket protocol, or floods this machine.
+        """
         connection = self._open()
+        received = 0
         while True:
             try:
                 data = await connection.recv()
@@ -122,7 +128,12 @@ class WebSocketTransport:
                 yield Arrival(self._clock.now(), Ended(code, reason))
                 return
             stamp = connection.stamps.popleft()
-            yield Arrival(stamp, Text(data) if isinstance(data, str) else Binary(data))
+            message = Text(data) if isinstance(data, str) else Binary(data)
+            received += len(data)
+            if received > _MOST_BYTES:
+                problem = f"more than {_MOST_BYTES // 2**20} MiB in one session"
+                raise ProtocolError("websocket", problem, message)
+            yield Arrival(stamp, message)
 
     async def rtt_ms(self) -> float | None:
         """Return the smallest of a few ping times, ms; None if the peer answers no pings."""

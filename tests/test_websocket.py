@@ -6,13 +6,14 @@ import asyncio
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 from needs import needs
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from voxmeter.client.clock import SystemClock
@@ -97,6 +98,20 @@ async def test_a_message_beyond_the_limit_names_the_setting() -> None:
 
     with pytest.raises(ProtocolError, match="max_message_mib"):
         await everything(handler, TransportSettings(max_message_mib=1))
+
+
+async def test_a_flood_ends_the_session_before_it_fills_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("voxmeter.client.websocket._MOST_BYTES", 2 * 2**20)
+
+    async def handler(peer: ServerConnection) -> None:
+        with suppress(ConnectionClosed):
+            while True:
+                await peer.send(bytes(2**19))
+
+    with pytest.raises(ProtocolError, match="more than 2 MiB in one session"):
+        await everything(handler)
 
 
 async def test_text_that_is_not_utf8_breaks_the_protocol() -> None:
