@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 GROUP = "voxmeter.endpoints"
 WEBSOCKET = "voxmeter.client.websocket:WebSocketTransport"
+HTTP = "voxmeter.client.http:HttpTransport"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,34 @@ _OURS = (
         "PersonaPlex read in source",
         docs="docs/endpoints/moshi.md",
         options_at="voxmeter.endpoints.moshi_options:OPTIONS",
+    ),
+    Kind(
+        name="mini-omni",
+        about="Mini-Omni and Mini-Omni2: one request, the reply streamed",
+        codec="voxmeter.endpoints.mini_omni:client",
+        transport=HTTP,
+        known_by="captured bytes of the genuine server programs, run over stand-ins for their "
+        "models",
+        docs="docs/endpoints/mini-omni.md",
+        options_at="voxmeter.endpoints.mini_omni:OPTIONS",
+    ),
+    Kind(
+        name="openai-chat",
+        about="chat completions with audio in: OpenAI, vLLM, vLLM-Omni, DashScope",
+        codec="voxmeter.endpoints.openai_chat:client",
+        transport=HTTP,
+        known_by="documentation and public reports; vLLM-Omni read in source",
+        docs="docs/endpoints/openai-chat.md",
+        options_at="voxmeter.endpoints.openai_chat_request:OPTIONS",
+    ),
+    Kind(
+        name="http",
+        about="any server that takes one HTTP request: a template out, WAV, samples or JSON back",
+        codec="voxmeter.endpoints.http_endpoint:client",
+        transport=HTTP,
+        known_by="no protocol of its own; tried on servers written for its tests",
+        docs="docs/endpoints/http.md",
+        options_at="voxmeter.endpoints.http_endpoint:OPTIONS",
     ),
 )
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _OURS}
