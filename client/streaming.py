@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -82,12 +82,11 @@ class Streaming:
 
     async def _run(self) -> None:
         newest = self.folder.newest()
-        gc.collect()
-        gc.freeze()  # the plan stays: later collections need not look at it
-        async with LoopMonitor().watching() as monitor:
-            with Finisher() as finisher:
-                for name in self.plan.endpoints:
-                    await self._ask_endpoint(name, newest, finisher, monitor)
+        with _plan_left_alone():
+            async with LoopMonitor().watching() as monitor:
+                with Finisher() as finisher:
+                    for name in self.plan.endpoints:
+                        await self._ask_endpoint(name, newest, finisher, monitor)
 
     async def _ask_endpoint(
         self, name: str, newest: Mapping[str, Newest], finisher: Finisher, monitor: LoopMonitor
@@ -168,6 +167,19 @@ class _Asking:
         )
         paths = self.stage.folder.attempt_paths(fields)
         return await self.finisher.finish(capture, Attempt(fields, paths, self.stage.redactor))
+
+
+@contextmanager
+def _plan_left_alone() -> Iterator[None]:
+    """Keep the collector from looking at what is there by now: the plan stays as it is."""
+    ours = gc.get_freeze_count() == 0
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if ours:
+            gc.unfreeze()
 
 
 def _refuse_inside_a_loop() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -367,6 +368,15 @@ async def test_inside_a_running_loop_it_says_to_use_a_thread(
         stream(plan("q0"), folder)
     rows = await asyncio.to_thread(stream, plan("q0"), folder)
     assert [row["status"] for row in rows] == ["ok"]
+
+
+def test_the_collector_is_left_as_it_was(sessions: Sessions, folder: RunFolder) -> None:
+    frozen: list[int] = []
+    sessions.on_ask = lambda: frozen.append(gc.get_freeze_count())
+    gc.unfreeze()
+    stream(plan("q0"), folder)
+    assert frozen[0] > 0
+    assert gc.get_freeze_count() == 0
 
 
 def test_an_interrupt_ends_everything_and_keeps_what_is_written(
