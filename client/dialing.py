@@ -7,7 +7,7 @@ import ssl
 from urllib.parse import urlsplit
 
 from voxmeter.client.transport import TransportSettings
-from voxmeter.endpoints.errors import ConnectError
+from voxmeter.endpoints.errors import ConnectError, UserError
 
 _SECURE = ("wss:", "https:")
 
@@ -16,13 +16,17 @@ def tls_context(url: str, settings: TransportSettings) -> ssl.SSLContext | None:
     """Return how TLS is to be spoken with a URL; None for a scheme without it.
 
     Raises:
-        OSError: If `ca_file` cannot be read (`ssl.SSLError`: or holds no certificate).
+        UserError: If `ca_file` cannot be read or holds no certificate.
     """
     if not url.lower().startswith(_SECURE):
         return None
     context = ssl.create_default_context()
     if settings.ca_file:
-        context.load_verify_locations(settings.ca_file)
+        try:
+            context.load_verify_locations(settings.ca_file)
+        except OSError as error:
+            found = f"holds no certificates ({error.strerror or error})"
+            raise UserError(settings.ca_file, found, "give a PEM file") from None
     if settings.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -40,14 +44,17 @@ def bare(url: str) -> str:
     return url.split("?", 1)[0]
 
 
-def connect_error(error: OSError | ImportError, url: str) -> ConnectError:
+def connect_error(error: OSError | ImportError | UnicodeError, url: str) -> ConnectError:
     """Return what it means that no connection could be made.
 
     Args:
         error: From the system, the name service or TLS; an ImportError tells of a SOCKS proxy
-            whose library is not installed.
+            whose library is not installed, a UnicodeError of a name that no DNS can have.
         url: What was to be reached.
     """
+    if isinstance(error, UnicodeError):  # a part of the name is empty or too long
+        host = (urlsplit(url).hostname or "")[:80]
+        return ConnectError("dns", f"{host!r} can be no host's name")
     if isinstance(error, ssl.SSLError):
         return ConnectError("tls", _tls_problem(error))
     if isinstance(error, socket.gaierror):

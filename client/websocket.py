@@ -66,7 +66,12 @@ class WebSocketTransport:
         self._connection: _StampedConnection | None = None
 
     async def connect(self, address: Address) -> None:
-        """Open the connection; the caller sets the time-out."""
+        """Open the connection; the caller sets the time-out.
+
+        Raises:
+            ConnectError: If there is none to be had.
+            UserError: If `ca_file` is no file of certificates.
+        """
         try:
             connection = await connect(
                 address.url,
@@ -93,7 +98,7 @@ class WebSocketTransport:
             raise ConnectError("closed", "the peer does not answer as HTTP") from error
         except InvalidHandshake as error:
             raise ConnectError("rejected", str(error)) from error
-        except (OSError, ImportError) as error:  # ImportError: a SOCKS proxy without python-socks
+        except (OSError, ImportError, UnicodeError) as error:
             raise connect_error(error, address.url) from error
         assert isinstance(connection, _StampedConnection)  # noqa: S101 - create_connection above
         connection.clock = self._clock

@@ -20,7 +20,7 @@ from voxmeter.client.clock import SystemClock
 from voxmeter.client.transport import Arrival, TransportSettings
 from voxmeter.client.websocket import WebSocketTransport
 from voxmeter.endpoints.codec import Address, Binary, Ended, Text
-from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError
+from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError, UserError
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
 
@@ -172,7 +172,13 @@ async def test_nobody_listening_is_refused_without_the_query() -> None:
 
 @pytest.mark.parametrize(
     ("url", "failure"),
-    [("ws://no-such-host.invalid/", "dns"), ("http://127.0.0.1/", "dns"), ("nonsense", "dns")],
+    [
+        ("ws://no-such-host.invalid/", "dns"),
+        ("http://127.0.0.1/", "dns"),
+        ("nonsense", "dns"),
+        ("ws://..../", "dns"),
+        (f"ws://{'a' * 300}/", "dns"),
+    ],
 )
 async def test_a_url_that_leads_nowhere_says_so(url: str, failure: str) -> None:
     with pytest.raises(ConnectError) as caught:
@@ -296,6 +302,18 @@ async def test_a_self_signed_certificate_needs_an_explicit_word(
             await transport.connect(Address(secure))
             assert (await anext(transport.receive())).message == Text("secret")
             await transport.close()
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+async def test_a_file_of_certificates_that_is_none_is_the_users_mistake(
+    content: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_text(content)
+    transport = WebSocketTransport(TransportSettings(ca_file=str(path)))
+    with pytest.raises(UserError, match=r"ca\.pem: holds no certificates"):
+        await transport.connect(Address("wss://127.0.0.1:1/"))
 
 
 def test_only_messages_a_websocket_has_can_be_sent() -> None:
