@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
 import signal
 import sys
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         program, 3 no trial of some endpoint succeeded, 1 a gate failed, 0 done.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     try:
         with _terminable():
             return _dispatch(words)
@@ -82,6 +84,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report_fault()
     except Exception:  # noqa: BLE001 - the border of the program: exit status 70
         return _report_fault()
+
+
+def _open_streams() -> None:
+    """See to it that printing fails neither for want of a stream nor of a letter in its code."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # started with `>&-`
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - stays
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _dispatch(words: list[str]) -> int:

@@ -184,6 +184,24 @@ def test_a_reader_that_went_away_gives_no_traceback() -> None:
     assert (process.wait(), error) == (130, b"")
 
 
+def test_a_closed_standard_output_is_no_fault() -> None:
+    command = [sys.executable, "-m", "voxmeter", "endpoints"]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command], stderr=subprocess.PIPE, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_letters_that_the_terminal_lacks_are_spelled_out() -> None:
+    command = [sys.executable, "-m", "voxmeter", "suites", "verify", "nowhere-ü"]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=False
+    )
+    assert done.returncode == 2
+    assert b"nowhere-\\xfc" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
 _LIGHT = """
 import contextlib, io, sys
 from voxmeter.client.cli import main
