@@ -238,18 +238,19 @@ def _without_questions(text: Text, mentions: Sequence[Mention]) -> list[Mention]
 def _without_withdrawn(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
     """Return mentions with those before a correction marked as withdrawn."""
     marked = list(mentions)
+    live = max(
+        (i for i, m in enumerate(marked) if m.role in {"plain", "alone", "explicit"}), default=0
+    )
     for place in range(len(marked) - 1, 0, -1):
         one, other = marked[place - 1], marked[place]
         if other.role == "listed" or not _corrected(text, one.last, other.first):
             continue
-        if other.role == "rejected" and not any(
-            m.role in {"plain", "alone", "explicit"} for m in marked[place + 1 :]
-        ):
+        if other.role == "rejected" and place > live:
             continue
         for earlier in range(place):
             if marked[earlier].role not in {"rejected", "listed"}:
                 marked[earlier] = marked[earlier].as_role("withdrawn")
-        if other.role in {"plain", "alone", "weighed"}:
+        if other.role in {"plain", "alone", "weighed"} and other.label != one.label:
             marked[place] = other.as_role("explicit")
         break
     return marked
@@ -301,6 +302,8 @@ def _without_grounds(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
 def _after_but(text: Text, mention: Mention, stop: int) -> bool:
     """Return whether a sentence ends with "…, but C"."""
     start = text.back(mention.first, stop)
+    if any(token.bare == "also" for token in text.transcript.tokens[start : mention.first]):
+        return False
     length = text.before("contrast", start)
     return length > 0 and start - length >= stop and text.closes(mention.last)
 

@@ -272,13 +272,27 @@ def find_parts(options: Sequence[Option], said: Sequence[Word]) -> list[Mention]
     spoken = {stem for _, stem in stems}
     heard = Counter(label for stem, label in owner.items() if stem in spoken)
     heads = {o.label: o.forms[-1] for o in options if len(o.forms) > 1}
+    stems_of = {o.label: {_stem(form) for form in o.forms} for o in options}
     return [
         Mention(word.first, word.last, owner[stem], "partial")
         for place, (word, stem) in enumerate(stems)
         if stem in owner
         and heard[owner[stem]] * 3 >= own[owner[stem]]
         and not _another_head(heads.get(owner[stem]), spoken, said[place : place + 2])
+        and not (
+            word.form == heads.get(owner[stem])
+            and not spoken & (qualifiers := stems_of[owner[stem]] - {stem} - _STOP)
+            and qualifiers
+            and _otherwise_qualified(said[max(0, place - 2) : place + 1])
+        )
     ]
+
+
+def _otherwise_qualified(run: Sequence[Word]) -> bool:
+    """Return whether another word qualifies the last: "a plastic spoon" is no wooden one."""
+    if len(run) > 1 and run[-2].last != run[-1].first:
+        return False
+    return len(run) > 2 and run[-3].form in {"a", "an", "the"} and run[-2].form not in _STOP
 
 
 def _another_head(head: str | None, spoken: AbstractSet[str], pair: Sequence[Word]) -> bool:

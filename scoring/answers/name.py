@@ -107,15 +107,18 @@ def _read_clause(text: Text, start: int, end: int) -> tuple[int, int, str] | Non
         first += skipped
     if first >= end or text.at("not", first) or text.at("denial", first):
         return None
+    if tokens[first].bare == "i" and first + 1 < end and text.at("statement", first):
+        return None
     predicate = _after_copula(text, first, end) or _object(text, first, end)
     if predicate is not None:
         return predicate
     last = _end_of_name(text, first, end)
-    for index in range(first, last):
-        if index > first and (length := _by(text, index)) and index + length < end:
+    for index in range(first + 1, end):
+        if (length := _by(text, index)) and index + length < end:
             return index + length, _end_of_name(text, index + length, end), "made-by"
     if first == start and last == end:
         last = _before_verb(text, first, end)
+    first = _behind_description(text, first, last)
     if first >= last or last - first > _LONGEST:
         return None
     rule = "frame" if framed else ("whole" if first == start and last == end else "subject")
@@ -144,7 +147,8 @@ def _by(text: Text, index: int) -> int:
     length = text.at("name_cue", index)
     tokens = text.transcript.tokens
     by = {"by", "von", "par", "por", "da", "door"}
-    return length if length and tokens[index + length - 1].bare in by else 0
+    made_of = length and tokens[index].bare == "made"
+    return length if made_of or (length and tokens[index + length - 1].bare in by) else 0
 
 
 def _after_copula(text: Text, first: int, end: int) -> tuple[int, int, str] | None:
@@ -213,6 +217,8 @@ def _end_of_name(text: Text, first: int, end: int) -> int:
         if index > first and (text.at("not", index) or text.at("aside", index)):
             break
         index += 1
+    if index < end and index - 1 > first and tokens[index - 1].bare in {"and", "or"}:
+        index -= 1
     return index
 
 
@@ -224,6 +230,17 @@ def _before_verb(text: Text, first: int, end: int) -> int:
         if verb and tokens[index + 1].bare in _OBJECTS and tokens[index - 1].bare not in _SMALL:
             return index
     return end
+
+
+def _behind_description(text: Text, first: int, last: int) -> int:
+    """Return where the name starts in "the mathematician Ada Lovelace"."""
+    tokens = text.transcript.tokens
+    if first >= last or tokens[first].bare not in _ARTICLES:
+        return first
+    place = next((i for i in range(first + 1, last) if not tokens[i].raw.islower()), last)
+    name = range(place, last)
+    whole = place > first + 1 and name and all(tokens[i].raw[:1].isupper() for i in name)
+    return place if whole else first
 
 
 def _chosen(text: Text, candidates: list[tuple[int, int, str]]) -> tuple[int, int, str]:
@@ -240,11 +257,27 @@ def _chosen(text: Text, candidates: list[tuple[int, int, str]]) -> tuple[int, in
     if concluded:
         return concluded[-1]
     candidates = [c for c in candidates if not _weighed(text, c)] or candidates
+    if _then_described(text, candidates):
+        return candidates[0]
     for rule in ("predicate", "made-by", "frame", "object"):
         found = [c for c in candidates if c[2] == rule]
         if found:
             return found[0]
     return candidates[0]
+
+
+def _then_described(text: Text, candidates: list[tuple[int, int, str]]) -> bool:
+    """Return whether a name of its own sentence is only described behind: "It's 8 km high"."""
+    first, last, rule = candidates[0]
+    tokens = text.transcript.tokens
+    own = rule == "whole" and text.opens(first) and text.closes(last) and _named(text, first, last)
+    return (
+        own
+        and len(candidates) > 1
+        and all(
+            tokens[c[0]].raw[0].isdigit() or tokens[c[0]].bare in _ARTICLES for c in candidates[1:]
+        )
+    )
 
 
 def _weighed(text: Text, candidate: tuple[int, int, str]) -> bool:

@@ -66,6 +66,8 @@ def read_number(transcript: str, code: str) -> Answer:
         return no_answer("no-number", "no number is said")
     asked = text.transcript.questions
     stated = [n for n in numbers if text.transcript.tokens[n.first].sentence not in asked]
+    if not stated and all(n.form == "ordinal" for n in numbers):
+        return no_answer("asked", "the reply asks and gives no number")
     numbers = stated or numbers
     numbers = [n for n in numbers if n.form != "list"] or numbers
     if any(n.form == "list" for n in numbers):
@@ -234,7 +236,9 @@ def _without_hedged(text: Text, numbers: Sequence[Number]) -> list[Number]:
     """Return numbers without those only thought of ("I thought 12, but"), if others are left."""
     left = []
     for number in numbers:
-        hedged = text.at("seems", number.last) > 0
+        before = [t.bare for t in text.transcript.tokens[max(0, number.first - 2) : number.first]]
+        maybe = before[-1:] == ["be"] and before[0] in {"could", "might", "may"}
+        hedged = maybe or text.at("seems", number.last) > 0
         for index in range(number.first - 1, max(-1, number.first - _CLAUSE), -1):
             if hedged or text.at("contrast", index):
                 break

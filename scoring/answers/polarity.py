@@ -147,6 +147,8 @@ def _determiner(text: Text, index: int, length: int) -> bool:
     }
     if word == "no" and text.language.code in {"es", "it"}:
         return False
+    if word == "no" and index and tokens[index - 1].bare in {"a", "definite", "clear"}:
+        return False
     if word == "no" and index == 0 and tokens[1].bare in follows | {"my", "your", "humans", "we"}:
         return False
     return word in {"no", "right", "never", "sure"} and tokens[index + 1].bare not in follows
@@ -176,11 +178,9 @@ def _pole(text: Text, first: int, last: int, name: str, names: tuple[str, str]) 
         ):
             break
         stated, start = True, start - length
-    denied = 0
-    if text.before("denial", first) and not text.bounded(first):
-        denied += 1
-    if stated and text.before("denial", start) and not text.bounded(start):
-        denied += 1
+    near = text.before("denial", first) if not text.bounded(first) else 0
+    far = text.before("denial", start) if stated and not text.bounded(start) else 0
+    denied = (near > 0) + (far > 0 and first - near >= start)  # one denial counts once
     value = name if denied % 2 == 0 else names[1 - names.index(name)]
     back = text.back(start)
     standing: Standing = "inside"

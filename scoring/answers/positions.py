@@ -36,6 +36,7 @@ def find_positions(
         for index in range(len(text.transcript.tokens))
         if (mention := _ordinal(text, index, count)) is not None
     ]
+    found += _romans(text, count)
     for number in numbers:
         label = int(number.value) - 1 if number.value == int(number.value) else -1
         if number.form != "ordinal" and 0 <= label < count and _is_place(text, number, numeric):
@@ -43,6 +44,16 @@ def find_positions(
             how: How = "position" if named else "number"
             found.append(Mention(number.first, number.last, label, how))
     return found
+
+
+def _romans(text: Text, count: int) -> list[Mention]:
+    """Return where an option is counted by a Roman numeral ("option II")."""
+    ranks = {"II": 2, "III": 3, "IV": 4, "VI": 6, "VII": 7, "VIII": 8, "IX": 9}
+    return [
+        Mention(index, index + 1, ranks[token.raw] - 1, "position")
+        for index, token in enumerate(text.transcript.tokens)
+        if ranks.get(token.raw, count + 1) <= count and text.before("option", index)
+    ]
 
 
 def _ordinal(text: Text, index: int, count: int) -> Mention | None:
@@ -88,7 +99,7 @@ def _ordinal(text: Text, index: int, count: int) -> Mention | None:
 def _stands_for_option(text: Text, first: int, last: int) -> bool:
     """Return whether nothing but an option can be counted there."""
     tokens = text.transcript.tokens
-    if text.at("place", last):
+    if text.at("place", last) or text.at("of_list", last) or text.at("of_list", last + 1):
         return True
     ends = text.bounded(last) or text.at("right", last) > 0 or text.at("wrong", last) > 0
     if not ends and not _with_another(text, last):
@@ -118,8 +129,10 @@ def _is_place(text: Text, number: Number, numeric: bool) -> bool:  # noqa: FBT00
     if text.before("option", number.first) or _counted(text, number.last):
         apart = "," in text.transcript.gap(number.first) and numeric
         bounded = text.bounded(number.last) or _counted(text, number.last)
+        after = [t.bare for t in text.transcript.tokens[number.last : number.last + 1]]
         return not apart and (
             bounded
+            or after == ["of"]
             or any(text.at(n, number.last) for n in ("right", "wrong", "and", "or", "aside"))
         )
     if numeric:

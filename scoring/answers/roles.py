@@ -81,11 +81,15 @@ def _walked(one: Mention, other: Mention, text: Text) -> bool:
 def group(text: Text, mentions: Sequence[Mention]) -> list[list[Mention]]:
     """Return mentions grouped into enumerations such as "A, B and C"."""
     groups: list[list[Mention]] = []
+    complete = False  # after "A, B and C", a further one is none of them
     for mention in mentions:
-        if groups and _enumerated(text, groups[-1][-1], mention):
+        if groups and not complete and _enumerated(text, groups[-1][-1], mention):
+            joined = range(groups[-1][-1].last, mention.first)
+            complete = len(groups[-1]) > 1 and any(text.at("and", i) for i in joined)
             groups[-1].append(mention)
         else:
             groups.append([mention])
+            complete = False
     return groups
 
 
@@ -189,7 +193,8 @@ def _role_before(text: Text, first: int, stop: int) -> Role:
             denied = True
             break
         start = text.back(index, stop)
-        if start != index and text.before("not", start) and _binds(text, start, first):
+        only = text.transcript.tokens[start].bare == "only"  # "not only A, but also B"
+        if start != index and not only and text.before("not", start) and _binds(text, start, first):
             denied = True
             break
         cue_at, cue = _nearest_cue(text, start, index)

@@ -31,6 +31,7 @@ _PHRASES = (
     "except_after",
     "option",
     "place",
+    "of_list",
     "filler",
     "and",
     "or",
