@@ -1,6 +1,6 @@
 """Serves one Python function to `kind = "exec"`: questions in on stdin, lines of a reply on stdout.
 
-    python serve_callable.py FILE.py[:function] [--output-rate 22050] [--waveform numpy]
+    python serve_callable.py FILE.py[:function] [--waveform torch|numpy|list]
 
 Standard library only, Python 3.8 or newer: it runs in the environment of a model, where voxmeter
 need not be installed. The function is called as `e2e_evaluation((waveform, rate), rate)`, which is
@@ -18,7 +18,7 @@ import importlib.util
 import inspect
 import io
 import json
-import math
+import numbers
 import os
 import sys
 import tempfile
@@ -92,27 +92,30 @@ def split(target: str) -> tuple[str, str]:
     return (place, name) if colon else (target, DEFAULT_FUNCTION)
 
 
-def waveform(data: bytes, kind: str = "auto") -> tuple[Any, int]:
+def chosen(kind: str) -> str:
+    """Return `torch`, `numpy` or `list`, with that library imported; `auto` is the first there."""
+    for name in ("torch", "numpy") if kind == "auto" else (kind,):
+        if name != "list" and (kind != "auto" or _installed(name)):
+            importlib.import_module(name)
+            return name
+    return "list"
+
+
+def waveform(data: bytes, kind: str) -> tuple[Any, int]:
     """Return the sound of a WAV file of ours as a function wants it, and its rate.
 
     Args:
         data: 16-bit mono, as voxmeter writes it.
-        kind: `torch` and `numpy` give floats of shape (1, n), `list` an `array` of n floats;
-            `auto` gives the first of them that is installed.
+        kind: `torch` and `numpy` give floats of shape (1, n), `list` an `array` of n floats.
     """
     with wave.open(io.BytesIO(data), "rb") as file:
         rate, pcm = file.getframerate(), file.readframes(file.getnframes())
-    if kind == "torch" or (kind == "auto" and _installed("torch")):
-        torch = importlib.import_module("torch")
-        whole = torch.frombuffer(bytearray(pcm), dtype=torch.int16) if pcm else torch.zeros(0)
-        return whole.to(torch.float32).div(32768.0).unsqueeze(0), rate
-    if kind == "numpy" or (kind == "auto" and _installed("numpy")):
-        numpy = importlib.import_module("numpy")
-        return numpy.frombuffer(pcm, "<i2").astype(numpy.float32)[None, :] / 32768.0, rate
-    samples = array("h", pcm)
-    if sys.byteorder == "big":
-        samples.byteswap()
-    return array("f", (sample / 32768.0 for sample in samples)), rate
+    floats = array("f", (sample / 32768.0 for sample in array("h", pcm)))
+    if kind == "list":
+        return floats, rate
+    library = importlib.import_module(kind)
+    make = getattr(library, "asarray", None) or library.tensor  # torch before 1.11
+    return make(floats, dtype=library.float32).reshape(1, -1), rate
 
 
 def replies(
@@ -120,7 +123,6 @@ def replies(
     sound: Any,  # noqa: ANN401 - whatever the function's library calls a waveform
     rate: int,
     request: dict[str, Any],
-    output_rate: int | None = None,
 ) -> Iterator[Piece]:
     """Call a function with one question and yield what it answers, piece by piece.
 
@@ -128,8 +130,7 @@ def replies(
         function: A function, a generator, or either of them with `async`.
         sound: The question's waveform.
         rate: Its samples a second.
-        request: The question's other fields.
-        output_rate: Rate of samples that come without one; the question's by default.
+        request: Its other fields; `output_rate` is that of samples that come without a rate.
 
     Raises:
         CallableError: If it returns what is no reply.
@@ -137,7 +138,7 @@ def replies(
     """
     extras = {name: request.get(name) for name in EXTRAS if name in _parameters(function)}
     for value in _values(function((sound, rate), rate, **extras)):
-        yield from _pieces(value, output_rate or rate)
+        yield from _pieces(value, request.get("output_rate") or rate)
 
 
 def explained(error: BaseException) -> str:
@@ -158,11 +159,7 @@ def _from_file(path: Path) -> Any:  # noqa: ANN401 - a module, whose content is 
         raise CallableError(f"{path}: no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles look their module up
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
+    spec.loader.exec_module(module)
     return module
 
 
@@ -179,10 +176,8 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
         known = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # builtins have none
         return set()
-    if any(one.kind is one.VAR_KEYWORD for one in known):
-        return set(EXTRAS)
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {one.name for one in known[2:] if one.kind in named}
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in known)
+    return set(EXTRAS) if takes_all else {one.name for one in known[2:]}
 
 
 def _values(result: Any) -> Iterator[Any]:  # noqa: ANN401 - anything a function may return
@@ -192,22 +187,15 @@ def _values(result: Any) -> Iterator[Any]:  # noqa: ANN401 - anything a function
         return
     loop = asyncio.new_event_loop()
     try:
-        if inspect.isasyncgen(result):
-            yield from _pulled(result, loop)
-        else:
+        if inspect.isawaitable(result):
             yield from _values(loop.run_until_complete(result))
+        while inspect.isasyncgen(result):
+            yield loop.run_until_complete(result.__anext__())
+    except StopAsyncIteration:
+        return
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
-
-
-def _pulled(values: Any, loop: asyncio.AbstractEventLoop) -> Iterator[Any]:  # noqa: ANN401
-    while True:
-        try:
-            value = loop.run_until_complete(values.__anext__())
-        except StopAsyncIteration:
-            return
-        yield value
 
 
 def _pieces(value: Any, rate: int) -> Iterator[Piece]:  # noqa: ANN401 - anything
@@ -258,18 +246,16 @@ def _of_bytes(data: bytes, rate: int) -> Piece:
     if data.startswith(_MAGIC):
         return File(data)
     if len(data) % 2:
-        raise CallableError(
-            f"returned {len(data)} bytes, which are no audio file and not whole 16-bit samples"
-        )
+        raise CallableError(f"returned {len(data)} bytes, neither an audio file nor 16-bit samples")
     return Samples(data, rate)
 
 
 def _is_number(value: Any) -> bool:  # noqa: ANN401
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _rate(value: Any) -> int:  # noqa: ANN401
-    if not _is_number(value) or not math.isfinite(value) or not 1000 <= value <= 768000:
+    if not _is_number(value) or not 1000 <= value <= 768000:
         raise CallableError(f"returned the rate {value!r}; samples a second are wanted")
     return int(round(value))  # noqa: RUF046 - round() of a numpy float is no int
 
@@ -287,7 +273,7 @@ def pcm16(value: Any) -> bytes:  # noqa: ANN401 - a tensor, an array, numbers
     if hasattr(value, "detach"):  # torch: numpy knows no bfloat16 and reads no GPU
         value = value.detach().cpu()
         value = value.float() if value.is_floating_point() else value
-    if hasattr(value, "__array__") and _installed("numpy"):
+    if (hasattr(value, "__array__") or isinstance(value, (list, tuple))) and _installed("numpy"):
         return _of_array(importlib.import_module("numpy").asarray(value))
     return _of_numbers(value.tolist() if hasattr(value, "tolist") else value)
 
@@ -307,8 +293,7 @@ def _of_array(samples: Any) -> bytes:  # noqa: ANN401 - a numpy array
         return b""
     loudest = float(numpy.abs(samples.astype(numpy.float64)).max())  # nan stays nan
     scaled = samples.astype(numpy.float64) * _scale(loudest, whole)
-    packed: bytes = numpy.clip(numpy.rint(scaled), -32768, 32767).astype("<i2").tobytes()
-    return packed
+    return bytes(numpy.clip(numpy.rint(scaled), -32768, 32767).astype("<i2"))
 
 
 def _of_numbers(value: Any) -> bytes:  # noqa: ANN401 - a list, if all is well
@@ -317,25 +302,15 @@ def _of_numbers(value: Any) -> bytes:  # noqa: ANN401 - a list, if all is well
     if not isinstance(value, (list, tuple)) or not all(map(_is_number, value)):
         raise _no_sound(f"a {type(value).__name__} that is no list of numbers")
     whole = all(isinstance(one, int) for one in value)
-    finite = all(map(math.isfinite, value))
-    scale = _scale(max(map(abs, value), default=0.0) if finite else math.nan, whole)
-    packed = array("h", (max(-32768, min(32767, round(one * scale))) for one in value))
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
+    scale = min((_scale(abs(one), whole) for one in value), default=1.0)
+    return array("h", (max(-32768, min(32767, round(one * scale))) for one in value)).tobytes()
 
 
 def _scale(loudest: float, whole: bool) -> float:  # noqa: FBT001 - one of two kinds of number
     """Return what samples are multiplied with, after a look at the loudest."""
-    if not math.isfinite(loudest):
-        raise _no_sound("samples that are not finite")
-    if whole:
-        if loudest > 32768:
-            raise _no_sound(f"integers up to {loudest:.0f}")
-        return 1.0
-    if loudest > _LOUDEST:
-        raise _no_sound(f"floats up to {loudest:.0f}")
-    return 32768.0
+    if not loudest <= (32768 if whole else _LOUDEST):  # so that nan is caught as well
+        raise _no_sound(f"{'integers' if whole else 'floats'} up to {loudest:.0f}")
+    return 1.0 if whole else 32768.0
 
 
 def _no_sound(found: str) -> CallableError:
@@ -347,7 +322,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Load the function, say `ready`, answer until standard input ends."""
     parser = argparse.ArgumentParser(description="Serve a Python function to voxmeter.")
     parser.add_argument("target", help="FILE.py:function, or module:function")
-    parser.add_argument("--output-rate", type=int, help="of samples that come without a rate")
     parser.add_argument("--waveform", choices=WAVEFORMS, default="auto", help="what it is given")
     args = parser.parse_args(arguments)
     requests, out = _streams()
@@ -355,6 +329,7 @@ def main(arguments: list[str] | None = None) -> int:
     # As Python does for a script: its neighbours can be imported, ours cannot.
     sys.path[0] = str(Path(place).resolve().parent if place.endswith(".py") else Path.cwd())
     try:
+        kind = chosen(args.waveform)
         function = load(args.target, Path())
     except CallableError as error:
         print(f"serve_callable: {error}", file=sys.stderr)
@@ -362,7 +337,7 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="voxmeter-") as folder:
         _say(out, event="ready", name=args.target)
         for line in iter(requests.readline, b""):
-            _answer(function, json.loads(line.decode("utf-8")), args, Path(folder), out)
+            _answer(function, json.loads(line.decode("utf-8")), kind, Path(folder), out)
     return 0
 
 
@@ -379,7 +354,7 @@ def _streams() -> tuple[BinaryIO, BinaryIO]:
 def _answer(
     function: Callable[..., Any],
     request: dict[str, Any],
-    args: argparse.Namespace,
+    kind: str,
     folder: Path,
     out: BinaryIO,
 ) -> None:
@@ -387,8 +362,11 @@ def _answer(
     for old in folder.iterdir():
         old.unlink()
     try:
-        sound, rate = waveform(Path(request["audio"]).read_bytes(), args.waveform)
-        for piece in replies(function, sound, rate, request, args.output_rate):
+        for turn in request["history"]:
+            if turn["audio"] is not None:
+                turn["audio"] = waveform(Path(turn["audio"]).read_bytes(), kind)
+        sound, rate = waveform(Path(request["audio"]).read_bytes(), kind)
+        for piece in replies(function, sound, rate, request):
             if isinstance(piece, Words):
                 _say(out, id=name, event="text", text=piece.text)
             elif isinstance(piece, Samples):

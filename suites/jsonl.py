@@ -89,7 +89,7 @@ def read_items(
     """
     items: list[Item] = []
     lines: dict[str, int] = {}
-    for number, row in _rows(path):
+    for number, row in object_lines(path):
         fields = Fields(f"{path}:{number}", row)
         fields.known_only(KEYS)
         item = _item(fields, suite, path.parent, voice, question_via, gap_ms)
@@ -104,7 +104,15 @@ def read_items(
     return items
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
+def object_lines(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the number and the object of every line of a user's file that is not blank.
+
+    Args:
+        path: As for `read_items`. Numbers in it are kept as texts.
+
+    Raises:
+        UserError: Naming file, line and, for broken JSON, column.
+    """
     try:
         with path.open("rb") as file:
             lines = iter(lambda: file.readline(_LONGEST_LINE + 1), b"")
