@@ -108,6 +108,7 @@ def _decide(text: Text, found: Sequence[Mention], count: int) -> Answer:
     mentions = roles.assign(text, roles.group(text, merged))
     mentions = _without_lists(mentions, count)
     mentions = _without_questions(text, _with_second_thoughts(text, mentions))
+    mentions = _without_alternatives(text, mentions)
     mentions = _without_withdrawn(text, mentions)
     mentions = _without_grounds(text, _with_contrast(text, mentions))
     rejected = {m.label for m in mentions if m.role == "rejected"}
@@ -215,6 +216,19 @@ def _with_second_thoughts(text: Text, mentions: Sequence[Mention]) -> list[Menti
                 if marked[side].role in {"alone", "explicit", "weighed"}:
                     marked[side] = marked[side].as_role("plain")
     return marked
+
+
+def _without_alternatives(text: Text, mentions: Sequence[Mention]) -> list[Mention]:
+    """Return mentions with both of "A or B … B" as weighed where the last decides."""
+    if len(mentions) < 3 or mentions[-1].role not in {"plain", "alone"}:
+        return list(mentions)
+    one, other, last = mentions[-3:]
+    joined = any(text.at("or", index) for index in range(one.last, other.first))
+    apart = not any(text.at(n, i) for n in ("or", "and") for i in range(other.last, last.first))
+    decided = joined and apart and text.closes(last.last) and last.label in {one.label, other.label}
+    if not decided or "," in text.transcript.gap(last.first):
+        return list(mentions)
+    return [*mentions[:-3], one.as_role("weighed"), other.as_role("weighed"), last]
 
 
 def _without_questions(text: Text, mentions: Sequence[Mention]) -> list[Mention]:

@@ -39,6 +39,8 @@ def find_letters(text: Text, count: int, contents: Sequence[Mention]) -> list[Me
         label = _label(token, count)
         if label is None or not _stands_alone(text, index):
             continue
+        if index + 1 not in starts and _heads_compound(text, index):
+            continue
         if token.bare not in text.language.words or _is_label(text, index, label, starts):
             found.append(Mention(index, index + 1, label, "letter"))
     return found
@@ -70,6 +72,12 @@ def _stands_alone(text: Text, index: int) -> bool:
     if after.text[0].isdigit() and after.gap in {"", "-"}:
         return False
     return not _spelled(after, after.gap, text)
+
+
+def _heads_compound(text: Text, index: int) -> bool:
+    """Return whether a hyphen joins a letter to a word ("B-roll")."""
+    after = text.transcript.tokens[index + 1 : index + 2]
+    return bool(after) and after[0].gap == "-" and len(after[0].text) > 1
 
 
 def _spelled(neighbour: Token, gap: str, text: Text) -> bool:

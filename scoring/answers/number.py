@@ -276,7 +276,8 @@ def _cued(text: Text, numbers: Sequence[Number]) -> list[Number]:
             found = [number]
         elif any(text.before("cue", i) for i in {start, number.first}) and number.first:
             before = tokens[number.first - 1].bare
-            if before not in {"makes", "say", "to"} or text.before("cue", start) > 1:
+            weak = before in {"makes", "say", "to"} and text.before("cue", start) < 2
+            if not weak and before != "take":  # "you take 2 from 10" counts
                 found.append(number)
     return found
 

@@ -12,6 +12,7 @@ _FROM = frozenset({"to", "from"})
 _END = frozenset({"last", "end", "bottom"})
 _TOP = frozenset({"top", "start", "beginning", "left"})
 _NAMED = {"before_last": -2, "last_place": -1, "first_place": 0}
+_COUNTED = frozenset({"one", "option", "choice", "answer"})  # "the one in second place"
 _MOMENT = frozenset({"a", "one", "per", "each", "every"})  # "in a second"
 _UNSPACED = frozenset({"ja", "ko", "zh"})
 _BUT = {"one": -2, "two": -3}
@@ -101,6 +102,9 @@ def _stands_for_option(text: Text, first: int, last: int) -> bool:
     tokens = text.transcript.tokens
     if text.at("place", last) or text.at("of_list", last) or text.at("of_list", last + 1):
         return True
+    if [t.bare for t in tokens[last : last + 1]] in (["place"], ["position"]):
+        before = [t.bare for t in tokens[max(0, first - 3) : first]]
+        return "in" in before and bool(_COUNTED.intersection(before))
     ends = text.bounded(last) or text.at("right", last) > 0 or text.at("wrong", last) > 0
     if not ends and not _with_another(text, last):
         return False
