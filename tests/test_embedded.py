@@ -80,8 +80,12 @@ def test_the_summary_counts_both_and_says_how_sure_it_is(run: Path) -> None:
     summary = json.loads((run / "summary.json").read_text())
     (cell,) = summary["cells"]
     assert (cell["planned"], cell["status"]) == (2, {"ok": 2})
-    assert cell["metrics"]["first_audible_ms"]["n"] == 2
-    assert cell["metrics"]["first_audible_ms"]["p99"] is None
+    latency = cell["metrics"]["first_audible_ms"]
+    late = sum(
+        not row["warmup"] and not row["audit"]["latency_valid"] for row in rows(run, "trials")
+    )
+    assert latency["n"] == 2 - late  # a busy machine may have spoiled one
+    assert latency["p99"] is None
     accuracy = cell["metrics"]["accuracy"]
     assert accuracy["n"] == 2
     assert accuracy["low"] <= accuracy["value"] <= accuracy["high"]
