@@ -38,8 +38,11 @@ Row = dict[str, Any]
 Certificate = tuple[Path, Path]
 FRAMES = 10
 SPOKEN = voice(200)
+PATIENT = Patience(
+    connect_timeout_s=10, first_reply_timeout_s=10, reply_limit_s=20, drain_ms=20, quiet_ms=100
+)
 BRIEF = Patience(
-    connect_timeout_s=2, first_reply_timeout_s=0.4, reply_limit_s=1.0, drain_ms=20, quiet_ms=100
+    connect_timeout_s=0.5, first_reply_timeout_s=0.4, reply_limit_s=1, drain_ms=20, quiet_ms=100
 )
 
 
@@ -104,7 +107,7 @@ def question(rate: int) -> Utterance:
 async def asked(
     url: str,
     folder: Path,
-    patience: Patience = BRIEF,
+    patience: Patience = PATIENT,
     wire: TransportSettings | None = None,
     listen: Callable[[Event], None] = lambda _: None,
 ) -> Row:
@@ -363,7 +366,7 @@ async def wrong_rate(peer: Peer) -> None:
         (counts_beyond_all_bounds, "ok", None),
         (a_flood, "ok", None),
         (no_pongs, "ok", None),
-        (never_a_session, "disconnected", "no session within 2 s"),
+        (never_a_session, "disconnected", "no session within 0.5 s"),
         (never_a_reply, "timeout", None),
         (nothing_in_it, "no_reply", "without any audio"),
         (only_silence, "no_reply", None),
@@ -389,7 +392,9 @@ async def wrong_rate(peer: Peer) -> None:
 async def test_a_server_that_misbehaves_has_its_status(
     play: Play, status: str, words: str | None, tmp_path: Path
 ) -> None:
-    row = await result(play, tmp_path, wire=TransportSettings(max_message_mib=3))
+    patience = BRIEF if play in {never_a_session, never_a_reply, endless} else PATIENT
+    wire = TransportSettings(max_message_mib=3)
+    row = await result(play, tmp_path, patience=patience, wire=wire)
     assert row["status"] == status, row["fault"]
     assert (words is None) == (row["fault"] is None), row["fault"]
     assert (words or "") in (row["fault"] or "")
