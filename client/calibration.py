@@ -23,10 +23,17 @@ if TYPE_CHECKING:
 _NAME = "calibration.json"
 
 
-def keep(result: Calibration, folder: Path | None = None) -> dict[str, Any]:
+def keep(
+    result: Calibration, folder: Path | None = None, *, for_reports: bool = True
+) -> dict[str, Any]:
     """Keep a calibration for this machine's reports, and in `folder` if one is given.
 
     A cache that cannot be written is a warning: the figures are there to be printed.
+
+    Args:
+        result: What was found.
+        folder: Exists; None keeps it nowhere else.
+        for_reports: Whether reports are to show it as this machine's own error.
 
     Returns:
         What was written.
@@ -45,6 +52,8 @@ def keep(result: Calibration, folder: Path | None = None) -> dict[str, Any]:
     text = (json.dumps(found, indent=1) + "\n").encode()
     if folder is not None:
         write_whole(folder / _NAME, text)
+    if not for_reports:
+        return found
     try:
         cache = user_cache()
         with disk(cache):
@@ -82,10 +91,15 @@ def lines(result: Calibration) -> list[str]:
         if count
     ]
     shown.append(f"  left out: {', '.join(left_out) or 'none'}")
+    p50, p99 = f"{1 + result.spread_ms:g} ms", f"{5 + result.spread_ms:g} ms"
     verdict = (
-        "This machine can measure: within 1 ms at the median and 5 ms at the 99th percentile."
+        f"This machine can measure: within {p50} at the median and {p99} at the 99th percentile."
         if result.good
-        else "Above 1 ms at the median or 5 ms at the 99th percentile: stop what else is running "
-        "on this machine, or use fewer sessions at a time."
+        else f"Above {p50} at the median or {p99} at the 99th percentile: stop what else is "
+        "running on this machine, or use fewer sessions at a time."
     )
+    if result.spread_ms:
+        shown.append(
+            f"  Opus moves where a sound begins by up to {result.spread_ms:g} ms by itself."
+        )
     return [*shown, "", verdict]

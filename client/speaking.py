@@ -166,11 +166,12 @@ class Question:
         """Send one frame when it is due; return the moment at which the send returned, ns."""
         samples = len(pcm) // 2
         due = sending.due(samples)
+        data = wire.encode(pcm)  # takes some milliseconds in Opus, so it is done before
+        messages = self._codec.audio(data).messages if data else ()
         if paced or self._ask.pacing == "real-time":
             await self._clock.sleep_until(due)
         size = 0
-        data = wire.encode(pcm)
-        for message in self._codec.audio(data).messages if data else ():
+        for message in messages:
             await self._transport.send(message)
             size += size_of(message)
         now = self._clock.now()

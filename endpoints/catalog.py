@@ -34,6 +34,7 @@ class Kind:
         codec: Factory of the client's codec, from `Settings`.
         transport: Factory of what moves its messages.
         server: Factory of the server's codec; None where there is no server side.
+        path: Path of the URLs at which `voxmeter serve` speaks it.
         known_by: How the protocol is known.
         docs: The page that says how to use it.
         options_at: A mapping of its options to what they do; None where it has none.
@@ -49,6 +50,7 @@ class Kind:
     codec: str
     transport: str = WEBSOCKET
     server: str | None = None
+    path: str = ""
     known_by: str = ""
     docs: str = ""
     options_at: str | None = None
@@ -70,6 +72,7 @@ _OURS = (
         about="OpenAI Realtime and servers that speak like it, GA or beta shape",
         codec="voxmeter.endpoints.openai_realtime:client",
         server="voxmeter.endpoints.openai_realtime_server:server",
+        path="/v1/realtime",
         known_by="types of the openai package 3.57, recorded sessions with speech-to-speech 1.1.0, "
         "public reports; the hosted service's address and some error codes from documentation only",
         docs="docs/endpoints/openai-realtime.md",
@@ -79,6 +82,8 @@ _OURS = (
         name="moshi",
         about="Moshi (PyTorch, MLX, Rust) and PersonaPlex: full duplex, Opus both ways",
         codec="voxmeter.endpoints.moshi:client",
+        server="voxmeter.endpoints.moshi_server:server",
+        path="/api/chat",
         known_by="captured bytes of a genuine server (PyTorch, tiny model); Rust, MLX and "
         "PersonaPlex read in source",
         docs="docs/endpoints/moshi.md",

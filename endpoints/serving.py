@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from voxmeter.endpoints.codec import Message, TurnEnd
 from voxmeter.endpoints.events import Encoding, FaultKind
@@ -182,4 +182,24 @@ class ServerCodec(Protocol):
 
     def fault(self, kind: FaultKind, code: str, message: str) -> Sequence[Message]:
         """Tell the client of a failure; a reply under way ends with it."""
+        ...
+
+
+@runtime_checkable
+class FullDuplexCodec(ServerCodec, Protocol):
+    """The server's half where output flows all the time: a frame is said for each that is heard."""
+
+    @property
+    def output_encoding(self) -> Encoding:
+        """What `reply_audio` takes here; the host encodes Opus."""
+        ...
+
+    @property
+    def frame_ms(self) -> int:
+        """Length of one frame, heard or said, ms."""
+        ...
+
+    @property
+    def held_back(self) -> int:
+        """How many frames are heard before the first one is said, beside its own."""
         ...

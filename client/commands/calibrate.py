@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from voxmeter.client.calibrate import Budget, Calibration
     from voxmeter.client.capture import Utterance
 
+_PROTOCOL = "openai-realtime"
 _QUESTION_S = 0.8
 _HUSH_S = 0.1
 
@@ -19,7 +20,7 @@ _HUSH_S = 0.1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare how much is measured and what becomes of it."""
     parser.add_argument(
-        "--protocol", default="openai-realtime", metavar="NAME", help="wire (default %(default)s)"
+        "--protocol", default=_PROTOCOL, metavar="NAME", help="wire (default %(default)s)"
     )
     parser.add_argument(
         "--sessions", default="1,50", metavar="N[,N...]", help="at a time (default %(default)s)"
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
         result = calibrate(
             _questions(), folder, sessions=sessions, budget=budget, protocol=args.protocol
         )
-        found = keep(result, folder if args.out else None)
+        usual = args.protocol == _PROTOCOL  # what reports show is this machine's plain error
+        found = keep(result, folder if args.out else None, for_reports=usual)
     _print(result, found, as_json=args.json)
     return 0
 

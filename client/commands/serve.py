@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from voxmeter.endpoints.serving import ServerCodec
 
 _CASCADE_ONLY = ("llm_url", "llm_model", "llm_key_env")
+_DUPLEX_DELAY_MS = "500"  # quiet, two frames of 80 ms, and some room
 _SWITCH_S = 0.0005  # a thread that searches audio must not hold up the event loop for long
 
 
@@ -62,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
     from voxmeter.client.servers.truth import TruthLog
 
     builtin = _builtin(args)
-    settings = _settings(args, builtin)
     codec = _codec(args.protocol)
+    settings = _settings(args, _defaults(codec(), builtin))
     brain = _brain(args, builtin)
     _check_defaults(brain, settings)
     truth = TruthLog(Path(args.truth)) if args.truth else None
@@ -138,15 +139,34 @@ def _refuse(args: argparse.Namespace, builtin: Builtin, option: str) -> None:
         raise UserError(f"voxmeter serve {builtin.name} {name}", "is not for it", "leave it out")
 
 
-def _settings(args: argparse.Namespace, builtin: Builtin) -> HostSettings:
+def _defaults(codec: ServerCodec, builtin: Builtin) -> dict[str, str]:
+    """Return the query that sessions without one get; see that a full-duplex server can speak.
+
+    Raises:
+        MissingExtraError: If what encodes its sound is not installed.
+    """
+    from voxmeter.endpoints.serving import FullDuplexCodec
+
+    query = dict(builtin.query)
+    if isinstance(codec, FullDuplexCodec):
+        from voxmeter.client.encodings import encoder
+
+        encoder(codec.output_encoding, codec.output_rate)
+        if builtin.name == "metronome":
+            query.setdefault("delay_ms", _DUPLEX_DELAY_MS)
+    return query
+
+
+def _settings(args: argparse.Namespace, query: dict[str, str]) -> HostSettings:
     from voxmeter.client.servers.host import HostSettings
+    from voxmeter.endpoints import catalog
     from voxmeter.endpoints.errors import UserError
 
     if not 0 <= args.port <= 65535:
         raise UserError(f"--port {args.port}", "is no port", "use 0 to 65535")
     token = _secret("--token-env", args.token_env) if args.token_env else ""
-    path = "/v1/realtime" if args.protocol == "openai-realtime" else ""
-    return HostSettings(args.host, args.port, path, token, dict(builtin.query))
+    path = catalog.find(args.protocol).path
+    return HostSettings(args.host, args.port, path, token, query)
 
 
 def _secret(option: str, variable: str) -> str:

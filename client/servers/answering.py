@@ -11,6 +11,7 @@ import numpy as np
 from websockets.exceptions import ConnectionClosed
 
 from voxmeter.client.servers.brain import Brain, UserTurn
+from voxmeter.client.servers.duplex import DuplexSpeaker, Mouth
 from voxmeter.client.servers.hearing import Captured
 from voxmeter.client.servers.history import History
 from voxmeter.client.servers.punctual import Punctual
@@ -19,7 +20,7 @@ from voxmeter.client.servers.stamped import StampedServerConnection
 from voxmeter.client.servers.truth import Delivery, Outcome, TruthLine, TruthLog
 from voxmeter.client.terminal import warn
 from voxmeter.endpoints.errors import UserError
-from voxmeter.endpoints.serving import ServerCodec, SessionSet
+from voxmeter.endpoints.serving import FullDuplexCodec, ServerCodec, SessionSet
 from voxmeter.scoring.speech import speech_bounds
 
 
@@ -68,6 +69,7 @@ class Answering:
 
     Attributes:
         group: Where replies run; set before the first one.
+        mouth: Where they are laid in a full-duplex session; None in others.
     """
 
     group: asyncio.TaskGroup
@@ -85,6 +87,7 @@ class Answering:
         self._codec = codec
         self._history = history
         self._session = session
+        self.mouth = Mouth(connection, codec) if isinstance(codec, FullDuplexCodec) else None
         self._turns = 0
         self._reply: Reply | None = None
         self._last: Reply | None = None
@@ -204,7 +207,9 @@ class Answering:
 
         return await asyncio.get_running_loop().run_in_executor(self._house.executor, search)
 
-    def _speaker(self, reply: Reply) -> Speaker:
+    def _speaker(self, reply: Reply) -> Speaker | DuplexSpeaker:
+        if self.mouth is not None and isinstance(self._codec, FullDuplexCodec):
+            return DuplexSpeaker(self._connection, self._codec, self.mouth, reply)
         return Speaker(self._connection, self._codec, self._house.punctual, reply)
 
     async def _tell_fault(self, reply: Reply, error: Exception) -> None:

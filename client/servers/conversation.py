@@ -17,10 +17,12 @@ from voxmeter.client.servers.gate import Change
 from voxmeter.client.servers.hearing import Captured, Hearing, Piece
 from voxmeter.client.servers.history import History
 from voxmeter.client.servers.stamped import StampedServerConnection
-from voxmeter.endpoints.codec import Message
+from voxmeter.endpoints.codec import Binary, Message
+from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.serving import (
     ClientEvent,
     ClientLeft,
+    FullDuplexCodec,
     HistoryAdded,
     HistoryRemoved,
     ReplyCancelled,
@@ -141,28 +143,47 @@ class Conversation:
         )
 
     async def _hear(self, event: UserAudio, t_ns: int) -> bool:
-        least = self._terms.least_delay_ms
-        if self._hearing.detect and least is not None and least < self._endpoint_ms:
-            await self._refuse(
-                f"delay_ms={least:g} is shorter than the {self._endpoint_ms} ms of quiet that end "
-                "a turn; commit turns, or ask for a longer delay_ms or a shorter endpoint_ms"
-            )
+        reason = self._impossible_delay() if self._hearing.detect else None
+        if reason is not None:
+            await self._refuse(reason)
             return False
         if event.rate != self._hearing.rate:
             self._hearing = self._listen()
         for number, piece in enumerate(_slices(self._decoded(event), event.rate, t_ns)):
             for change in self._hearing.hear(piece.samples, piece.t_ns):
                 await self._turn_changed(change)
+            if self._answering.mouth is not None:
+                await self._answering.mouth.hear(len(piece.samples), event.rate)
             if number:
                 await asyncio.sleep(0)  # minutes in one message must not hold up the others
         return True
+
+    def _impossible_delay(self) -> str | None:
+        """Return why replies cannot begin as early as they are to; None if they can."""
+        least, quiet = self._terms.least_delay_ms, self._endpoint_ms
+        if least is not None and least < quiet:
+            return (
+                f"delay_ms={least:g} is shorter than the {quiet} ms of quiet that end a turn; "
+                "commit turns, or ask for a longer delay_ms or a shorter endpoint_ms"
+            )
+        steps = 2 * self._codec.frame_ms if isinstance(self._codec, FullDuplexCodec) else 0
+        if least is not None and least < quiet + steps:
+            return (
+                f"delay_ms={least:g} is shorter than endpoint_ms={quiet} and two frames of "
+                f"{steps // 2} ms; ask for a longer delay_ms or a shorter endpoint_ms"
+            )
+        return None
 
     def _decoded(self, event: UserAudio) -> Samples:
         """Return the samples that a piece completes; it may split one."""
         kind = UserAudio(b"", event.encoding, event.rate)
         if self._decoder is None or self._decoder[0] != kind:
             self._decoder = (kind, decoder(event.encoding, event.rate))
-        return self._decoder[1].decode(event.data).astype(np.float32) / np.float32(32768.0)
+        try:
+            samples = self._decoder[1].decode(event.data)
+        except (ValueError, RuntimeError) as error:
+            raise ProtocolError(event.encoding, str(error), Binary(event.data)) from None
+        return samples.astype(np.float32) / np.float32(32768.0)
 
     async def _turn_changed(self, change: Change) -> None:
         audio_ms = change.sample * 1000 // self._hearing.rate

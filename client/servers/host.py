@@ -24,9 +24,12 @@ from voxmeter.client.servers.stamped import StampedServerConnection
 from voxmeter.client.servers.truth import TruthLog
 from voxmeter.client.terminal import warn
 from voxmeter.endpoints.errors import ProtocolError, UserError
+from voxmeter.endpoints.moshi_options import QUERY_KEYS
 from voxmeter.endpoints.serving import ServerCodec
 
-CLIENT_KEYS = frozenset({"model", "intent", "call_id", "deployment", "api-version"})
+CLIENT_KEYS = frozenset({"model", "intent", "call_id", "deployment", "api-version"}) | (
+    QUERY_KEYS - {"seed"}
+)
 """Query keys that clients of hosted services send by themselves; nothing here depends on them."""
 
 _QUEUE_FRAMES = 64  # more than a second of audio; beyond it the client has to wait

@@ -74,6 +74,12 @@ class Reply:
     speech: list[Samples] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
 
+    def keep(self, samples: Samples) -> None:
+        """Keep samples that were sent, if the first audible one is to be searched in them."""
+        wanted = self.searched and self.delivery.onset is None
+        if wanted and self.delivery.samples <= _KEPT_S * self.delivery.rate:
+            self.speech.append(samples)
+
     def settle(self) -> None:
         """Let the next speech be a turn of its own."""
         if not self.begun:
@@ -171,10 +177,7 @@ class Speaker:
 
     def _sent(self, samples: Samples, stamp: int) -> None:
         self._reply.delivery.packets.append(Packet(stamp, len(samples)))
-        delivery = self._reply.delivery
-        wanted = self._reply.searched and delivery.onset is None
-        if wanted and delivery.samples <= _KEPT_S * delivery.rate:
-            self._reply.speech.append(samples)
+        self._reply.keep(samples)
         self._reply.settle()
 
     async def _open(self, at_ns: int | None) -> None:

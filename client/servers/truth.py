@@ -17,10 +17,13 @@ class Packet(NamedTuple):
     Attributes:
         sent_ns: Moment at which its send returned.
         samples: How many samples it carried.
+        heard_ns: When a listener hears its first sample, where packets are parts of a stream that
+            never stops; None leaves it to `Delivery`.
     """
 
     sent_ns: int
     samples: int
+    heard_ns: int | None = None
 
 
 @dataclass(slots=True)
@@ -51,7 +54,7 @@ class Delivery:
             return None
         before, free_ns = 0, 0
         for packet in self.packets:
-            begins_ns = max(packet.sent_ns, free_ns)
+            begins_ns = packet.heard_ns or max(packet.sent_ns, free_ns)
             if self.onset < before + packet.samples:
                 return begins_ns + (self.onset - before) * 1_000_000_000 // self.rate
             free_ns = begins_ns + packet.samples * 1_000_000_000 // self.rate
