@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 from voxmeter.scoring.answers.numbers import numeral
 from voxmeter.scoring.answers.result import Answer, Kind, Value
-from voxmeter.scoring.answers.tokens import tokenise, without_accents
+from voxmeter.scoring.answers.tokens import tokenise
 
 _ARTICLE = frozenset(
     [
@@ -97,11 +98,15 @@ def _scientific(digits: str, reference: str) -> Decimal:
 
 
 def same_name(name: str, reference: str) -> bool:
-    """Return whether two names are equal but for case, accents' form, punctuation and article."""
+    """Return whether two names are equal but for case, punctuation and a leading article.
+
+    An accent counts, however it is encoded: a reference that may be written without it has an
+    alias for that.
+    """
     return _plain(name) == _plain(reference) != ()
 
 
 def _plain(name: str) -> tuple[str, ...]:
-    folded = re.sub(r"['’.\-]", "", name)
-    words = tuple(without_accents(token.raw) for token in tokenise(folded).tokens)
+    folded = re.sub(r"['’.\-]", "", unicodedata.normalize("NFC", name))
+    words = tuple(token.text for token in tokenise(folded).tokens)
     return words[1:] if len(words) > 1 and words[0] in _ARTICLE else words
