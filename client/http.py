@@ -29,6 +29,7 @@ _REFUSAL_BYTES = 4 * 1024  # of a refused request's body; nobody reads more
 _REFUSAL_S = 2.0
 _KEPT = "%/?=&:+,;@!$'()*~[]"  # of a target that may hold letters HTTP cannot carry
 _PORTS = {"http": 80, "https": 443}
+_ANSWER = b"HTTP/"
 _DEFAULTS = {"User-Agent": "voxmeter", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
@@ -233,6 +234,7 @@ class _Exchange:
                 found = f"does not answer as HTTP ({error})"
                 raise ProtocolError("http", found, Binary(self._last)) from error
             if event is h11.NEED_DATA:
+                self._check_start()
                 chunk = await self.link.read()
                 self._t_ns, self._last = chunk
                 self._state.receive_data(chunk.data)
@@ -240,6 +242,13 @@ class _Exchange:
                 raise ConnectionLostError(None, "closed without an answer")
             else:
                 return event
+
+    def _check_start(self) -> None:
+        """Refuse what cannot become an answer, rather than wait for the rest of its head."""
+        if self._state.their_state is h11.SEND_RESPONSE:
+            held = bytes(self._state.trailing_data[0])
+            if not (held.startswith(_ANSWER) or _ANSWER.startswith(held)):
+                raise ProtocolError("http", "does not answer as HTTP", Binary(held))
 
     def _headers(self, head: h11.Response, *, strict: bool = True) -> dict[str, str]:
         found = {

@@ -48,6 +48,11 @@ class Link(asyncio.Protocol):
         """Whether nothing has come since the last read, not even the end."""
         return not self._chunks and not self._closed.is_set()
 
+    @property
+    def ended(self) -> bool:
+        """Whether all that came before the end has been read."""
+        return bool(self._chunks) and not self._chunks[0].data
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take note of the transport."""
         self._transport = cast("asyncio.Transport", transport)

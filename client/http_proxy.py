@@ -76,7 +76,6 @@ async def tunnel(link: Link, proxy: Proxy, place: str) -> None:
             elif isinstance(event, h11.Response):
                 problem = f"{proxy.shown}: HTTP {event.status_code} for a tunnel to {place}"
                 raise ConnectError("refused", problem, event.status_code)
-            elif not isinstance(event, h11.InformationalResponse):
-                raise ConnectError("closed", f"{proxy.shown}: closed without an answer")
     except (h11.RemoteProtocolError, ConnectionLostError) as error:
-        raise ConnectError("closed", f"{proxy.shown}: {error}") from error
+        said = "closed without an answer" if link.ended else str(error)
+        raise ConnectError("closed", f"{proxy.shown}: {said}") from error
