@@ -30,10 +30,13 @@ class Guard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
 
     def watch(self, group: int) -> None:
         """Kill a process group when this process ends."""
         with self._lock:
+            if self._closed:
+                return
             if self._process is None:
                 self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
                     [sys.executable, "-I", "-S", "-c", _CODE],
@@ -52,6 +55,7 @@ class Guard:
     def close(self) -> None:
         """End the guard; groups that it was not told to forget are killed."""
         with self._lock:
+            self._closed = True
             if self._process is not None and self._process.stdin is not None:
                 with suppress(OSError):
                     self._process.stdin.close()

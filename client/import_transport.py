@@ -16,11 +16,11 @@ from voxmeter.client.terminal import printable
 from voxmeter.client.transport import Arrival, Launch, Transport
 from voxmeter.endpoints.codec import Address, Asked, Binary, Json, Message, Text
 from voxmeter.endpoints.errors import ClipError, ProtocolError, UserError
-from voxmeter.endpoints.exec_lines import OPTIONS as LINES
+from voxmeter.endpoints.exec_lines import LINES_OPTIONS
 
 OPTIONS = {
     "path": "a folder of audio files named after the items, or a file of JSON lines; needed",
-    **LINES,
+    **LINES_OPTIONS,
 }
 """Every option of kind `import`, with what it does."""
 

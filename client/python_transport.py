@@ -21,13 +21,13 @@ from voxmeter.client.terminal import printable
 from voxmeter.client.transport import Arrival, Launch, Transport
 from voxmeter.endpoints.codec import Address, Binary, Message, Text
 from voxmeter.endpoints.errors import ConnectError, UserError
-from voxmeter.endpoints.exec_lines import OPTIONS as LINES
+from voxmeter.endpoints.exec_lines import LINES_OPTIONS
 
 OPTIONS = {
     "callable": "the function: 'file.py:function' or 'package.module:function'; needed",
     "waveform": "what it is given: 'torch', 'numpy', 'list' or 'auto' (default: the first of "
     "them that is installed)",
-    **LINES,
+    **LINES_OPTIONS,
 }
 """Every option of kind `python`, with what it does."""
 

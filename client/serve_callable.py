@@ -110,12 +110,13 @@ def waveform(data: bytes, kind: str) -> tuple[Any, int]:
     """
     with wave.open(io.BytesIO(data), "rb") as file:
         rate, pcm = file.getframerate(), file.readframes(file.getnframes())
-    floats = array("f", (sample / 32768.0 for sample in array("h", pcm)))
+    whole = array("h", pcm)
     if kind == "list":
-        return floats, rate
+        return array("f", (sample / 32768.0 for sample in whole)), rate
     library = importlib.import_module(kind)
     make = getattr(library, "asarray", None) or library.tensor  # torch before 1.11
-    return make(floats, dtype=library.float32).reshape(1, -1), rate
+    row = make(whole, dtype=library.int16).reshape(1, -1)
+    return (row.float() if kind == "torch" else row.astype(library.float32)) / 32768.0, rate
 
 
 def replies(

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -51,9 +52,12 @@ class Programs:
     def __init__(self, launch: Launch, clock: Clock | None = None) -> None:
         self._launch, self._clock = launch, clock or SystemClock()
         self._command = command(launch)
+        self._once = _flag(launch, "once")
         self.limit = launch.wire.max_message_mib * 2**20
         self.folder = launch.folder
         self._guard = Guard()
+        self._lock = Lock()
+        self._over = False
         self._idle: list[Program] = []
         self._busy: list[Program] = []
         self._dying: list[Program] = []
@@ -71,15 +75,15 @@ class Programs:
         trace: TracebackType | None,
     ) -> None:
         """End every program: those at rest may finish, the others are killed."""
+        with self._lock:
+            self._over = True
         for program in self._idle:
             program.finish()
         for program in self._busy:
             program.kill()
         deadline = self._clock.now() + int(_FINISH_S * 1e9)
         for program in [*self._busy, *self._dying, *self._idle]:
-            if not program.gone(max(0.0, (deadline - self._clock.now()) / 1e9)):
-                program.kill()
-                program.gone(_FINISH_S)
+            _see_off(program, max(0.0, (deadline - self._clock.now()) / 1e9))
         self._guard.close()
         if self._questions is not None:
             self._questions.cleanup()
@@ -124,11 +128,14 @@ class Programs:
     def give_back(self, program: Program, *, rested: bool) -> None:
         """Take a program back; one that is amid something is killed."""
         self._busy.remove(program)
-        if rested and program.alive:
+        if rested and program.alive and not self._once:
             self._idle.append(program)
+            return
+        if rested:
+            program.finish()
         else:
             program.kill()
-            self._dying.append(program)
+        self._dying.append(program)
 
     async def _started(self) -> Program:
         loop = asyncio.get_running_loop()
@@ -142,14 +149,18 @@ class Programs:
 
     def _start(self, dying: Sequence[Program]) -> Program:
         for program in dying:  # it may still hold the memory that the next one needs
-            program.gone(_FINISH_S)
+            _see_off(program, _FINISH_S)
         try:
             program = Program(self._command, self.folder, self.limit, self._clock, self._guard)
         except OSError as error:
             reason = error.strerror or str(error)
             raise ConnectError("refused", f"{self._command[0]} does not start: {reason}") from error
-        self._busy.append(program)
-        return program
+        with self._lock:
+            if not self._over:
+                self._busy.append(program)
+                return program
+        _see_off(program, 0)
+        raise ConnectError("closed", "the endpoint has been left while it started")
 
     @staticmethod
     async def _greeting(program: Program) -> Message:
@@ -279,6 +290,22 @@ def command(launch: Launch) -> list[str]:
         cure = "put its interpreter before it, or make it executable (chmod +x)"
         raise UserError(place, f"{shown} is not executable", cure)
     return [str(path) if os.sep in name else name, *words[1:]]
+
+
+def _flag(launch: Launch, name: str) -> bool:
+    value = launch.options.get(name, False)
+    if not isinstance(value, bool):
+        raise UserError(
+            f"{launch.place} options.{name}", f"is {value!r:.60}", "write true or false"
+        )
+    return value
+
+
+def _see_off(program: Program, timeout_s: float) -> None:
+    """Wait for a program's end; kill it if that takes too long."""
+    if not program.gone(timeout_s):
+        program.kill()
+        program.gone(_FINISH_S)
 
 
 def _unwanted(starting: asyncio.Future[Program]) -> None:

@@ -51,7 +51,13 @@ RATE = 16_000
 MODALITIES = (
     "'audio' (default; text may come with it) or 'text': replies without audio, scored as text"
 )
-OPTIONS = {"output_modalities": MODALITIES}
+LINES_OPTIONS = {"output_modalities": MODALITIES}
+"""Every option of what speaks these lines, with what it does."""
+
+OPTIONS = {
+    "once": "true: the program answers one question and ends; it is started for each",
+    **LINES_OPTIONS,
+}
 """Every option of kind `exec`, with what it does."""
 
 _EVENTS = "ready, text, audio, done and error"
@@ -210,7 +216,7 @@ class Lines:
         except ProtocolError as error:
             data = message.data if isinstance(message, Text) else ""
             shown = data[:_SHOWN].encode("unicode_escape").decode("ascii")
-            words = f"{error.problem}: {shown!r}; standard output is for replies alone"
+            words = f"{error.problem}: '{shown}'; standard output is for replies alone"
             raise ProtocolError(self._protocol, words, message) from None
 
     def _line(self, told: Fields) -> Sequence[Event]:
