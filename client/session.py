@@ -92,9 +92,13 @@ class Session:
         self._rtt_ms: float | None = None
         self._utterance: Utterance | None = None
         self._t0_ns: int | None = None
+        self._spoken_by_ns: int | None = None
         self._over = False
         self._ear = ear_for(
-            codec.traits, drain_ms=ask.patience.drain_ms, quiet_ms=ask.patience.quiet_ms
+            codec.traits,
+            drain_ms=ask.patience.drain_ms,
+            quiet_ms=ask.patience.quiet_ms,
+            fast=ask.pacing == "fast",
         )
         self._usage: dict[str, float] = {}
         self._question = Question(
@@ -185,13 +189,24 @@ class Session:
         rate = ready.input_rate or traits.input_rate
         try:
             self._utterance = await asyncio.to_thread(self._ask.question, rate)
+            self._spoken_by_ns = self.clock.now() + self._most_ns(self._utterance)
+            self._changed.set()
             await self._question.put(self._utterance, ready.input_encoding or traits.input_encoding)
         except ConnectionLostError:
             return  # the receiver hears the same end, with its reason
 
-    def _spoken(self, t0_ns: int) -> None:
+    def _most_ns(self, utterance: Utterance) -> int:
+        """Return how long a question may take to leave; a peer may stop reading without a word."""
+        traits, patience = self._codec.traits, self._ask.patience
+        limit_s = patience.connect_timeout_s + patience.first_reply_timeout_s
+        if traits.first_speaker == "endpoint":
+            limit_s += patience.greeting_timeout_s
+        silence_ns = (traits.lead_in_ms + traits.min_turn_ms) * _MS + self._ask.stagger_ns
+        return int(limit_s * _NS) + silence_ns + utterance.samples * _NS // utterance.rate
+
+    def _spoken(self, t0_ns: int, place_s: float) -> None:
         self._t0_ns = t0_ns
-        self._ear.question_ended(t0_ns)
+        self._ear.question_ended(t0_ns, place_s)
         self._changed.set()
 
     async def _receive(self) -> None:
@@ -261,7 +276,10 @@ class Session:
         if self._over:
             return "ended", None
         if self._t0_ns is None:
-            return None, None
+            if self._spoken_by_ns is not None and now >= self._spoken_by_ns:
+                self._fail("disconnected", "the endpoint stopped taking the question")
+                return "disconnected", None
+            return None, self._spoken_by_ns
         patience = self._ask.patience
         limit = self._t0_ns + int(patience.reply_limit_s * _NS)
         first = self._t0_ns + int(patience.first_reply_timeout_s * _NS)

@@ -29,6 +29,7 @@ from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, Protoco
 _QUEUE_FRAMES = 4096  # reading never pauses in a trial: a paused socket would make late stamps
 _MOST_BYTES = 256 * 2**20  # in one session: more than an hour of any reply; a flood ends here
 _CLOSE_TIMEOUT_S = 2.0
+_LEAVE_TIMEOUT_S = 3.0  # the library's time-out begins only once the peer has read all we sent
 _PING_TIMEOUT_S = 1.0
 _PINGS = 3
 _OUR_CLOSE = {
@@ -155,11 +156,16 @@ class WebSocketTransport:
         return best
 
     async def close(self) -> None:
-        """Close with 1000, or drop the connection when the peer does not answer."""
-        if self._connection is not None:
-            # A connection lost with data unsent makes the library's close fail on Python 3.11.
-            with suppress(AttributeError, OSError):
-                await self._connection.close()
+        """Close with 1000, or drop the connection when the peer does not answer or read."""
+        if self._connection is None:
+            return
+        # A connection lost with data unsent makes the library's close fail on Python 3.11.
+        with suppress(AttributeError, OSError):
+            try:
+                async with asyncio.timeout(_LEAVE_TIMEOUT_S):
+                    await self._connection.close()
+            except TimeoutError:
+                self._connection.transport.abort()
 
     def _open(self) -> _StampedConnection:
         if self._connection is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,7 @@ from voxmeter.client.capture import Capture, Utterance
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.session import converse
 from voxmeter.client.speaking import Ask, Patience
-from voxmeter.endpoints.codec import Address, Traits, Turn
+from voxmeter.endpoints.codec import Address, Message, Traits, Turn
 from voxmeter.endpoints.errors import ConnectError
 
 RATE = 8_000
@@ -254,6 +255,23 @@ async def test_how_a_session_ends_is_its_outcome(play: Play, outcome: str, words
     capture, transport = await ask(play)
     assert capture.outcome == outcome
     assert words in (capture.fault or "")
+    assert transport.closed
+
+
+async def test_a_peer_that_stops_taking_the_question_ends_the_session() -> None:
+    class Full(ToyTransport):
+        async def send(self, message: Message) -> None:
+            await super().send(message)
+            if len(self.sent) == 3:
+                await asyncio.get_running_loop().create_future()  # nobody reads any more
+
+    transport = Full(nothing)
+    ask_it = Ask(question(), patience=BRIEF)
+    async with asyncio.timeout(10):
+        capture = await converse(ToyCodec(), transport, Address("toy://peer"), ask_it)
+    assert capture.outcome == "disconnected"
+    assert capture.fault == "the endpoint stopped taking the question"
+    assert len(rows(capture, "audio")) < 7
     assert transport.closed
 
 

@@ -244,6 +244,26 @@ async def test_a_peer_that_answers_no_pings_has_no_round_trip_time() -> None:
         await transport.close()
 
 
+async def test_a_peer_that_stopped_reading_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("voxmeter.client.websocket._LEAVE_TIMEOUT_S", 0.1)
+
+    async def handler(peer: ServerConnection) -> None:
+        peer.transport.pause_reading()
+        await peer.wait_closed()
+
+    async with server(handler, ping_interval=None, close_timeout=0.1) as url:
+        transport = WebSocketTransport(TransportSettings())
+        await transport.connect(Address(url))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                while True:
+                    await transport.send(Binary(bytes(2**20)))
+        assert transport._connection is not None
+        assert transport._connection.transport.get_write_buffer_size() > 0
+        async with asyncio.timeout(5):
+            await transport.close()
+
+
 async def test_sending_on_a_lost_connection_is_an_error_of_its_own() -> None:
     async def handler(peer: ServerConnection) -> None:
         await peer.close(1001, "going")
