@@ -149,11 +149,13 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
     bench = prepared.bench
     tables = {endpoint.name: endpoint for endpoint in bench.endpoints}
 
-    def start(name: str, stack: ExitStack) -> tuple[Target, int]:
-        table = tables[name]
-        return target(bench, table, stack), table.concurrency or bench.run.concurrency
-
     with Voices() as voices:
+
+        def start(name: str, stack: ExitStack) -> tuple[Target, int]:
+            stack.callback(voices.stop)  # an interrupt does not wait for the end of a text
+            table = tables[name]
+            return target(bench, table, stack), table.concurrency or bench.run.concurrency
+
         source = clip_source(voices)
         Streaming(prepared.plan, folder, source, start, show, prepared.redactor).run()
 

@@ -25,6 +25,10 @@ class Voices:
         """Return a voice; what is wrong with it is told when it speaks."""
         return _Elsewhere(name, self._worker)
 
+    def stop(self) -> None:
+        """Fall silent now; a later text is spoken again."""
+        self._worker.stop()
+
     def __enter__(self) -> Self:
         return self
 

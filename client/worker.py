@@ -70,6 +70,14 @@ class Worker:
         """
         return self._thread.submit(self._call, function, args, kwargs)
 
+    def stop(self) -> None:
+        """End what is under way, if anything is; a later call starts a new process."""
+        with self._lock:
+            process = None if self._closed else self._process
+        if process is not None:
+            process.kill()
+            self._thread.submit(self._drop, process)
+
     def close(self) -> None:
         """End the process; calls that were not done yet fail."""
         with self._lock:
@@ -91,13 +99,17 @@ class Worker:
         try:
             done, result = process.ask(request)
         except WorkerDiedError:
-            with self._lock:
-                self._process = None
-            process.end()
+            self._drop(process)
             raise
         if not done:
             raise result
         return result
+
+    def _drop(self, process: _Process) -> None:
+        with self._lock:
+            if self._process is process:
+                self._process = None
+        process.end()
 
 
 class _Process:

@@ -16,6 +16,7 @@ import voxmeter
 from voxmeter.client import clips
 from voxmeter.client.speakers import check, speaker
 from voxmeter.client.voices import Voices
+from voxmeter.client.worker import WorkerDiedError
 from voxmeter.endpoints.errors import ClipError, UserError
 from voxmeter.suites.suite import Item, Spoken
 
@@ -42,6 +43,16 @@ def test_a_clip_is_rendered_with_it(voices: Voices, tmp_path: Path) -> None:
     clip = clips.render(item, voices, tmp_path)
     assert clip.pcm.rate == 24_000
     assert clip.end_kind == "speech"
+
+
+def test_a_voice_that_is_stopped_falls_silent_and_speaks_again_when_asked(voices: Voices) -> None:
+    endless = voices._worker.submit(signal.pause)
+    while not endless.running():
+        os.sched_yield()
+    voices.stop()
+    with pytest.raises(WorkerDiedError):
+        endless.result(LIMIT_S)
+    assert list(voices("hibari").speak("Hello?"))
 
 
 def test_an_unknown_voice_is_the_users_one_line(voices: Voices) -> None:

@@ -89,6 +89,21 @@ def test_a_process_that_died_between_two_calls_is_told_as_well(worker: Worker) -
     assert worker.submit(abs, -1).result(LIMIT_S) == 1
 
 
+def test_a_worker_that_is_stopped_works_again_when_it_is_asked(worker: Worker) -> None:
+    first = worker.submit(os.getpid).result(LIMIT_S)
+    worker.stop()  # it had nothing to do
+    assert worker.submit(os.getpid).result(LIMIT_S) != first
+    endless = worker.submit(signal.pause)
+    while not endless.running():
+        os.sched_yield()
+    worker.stop()
+    with pytest.raises(WorkerDiedError):
+        endless.result(LIMIT_S)
+    assert worker.submit(abs, -1).result(LIMIT_S) == 1
+    with Worker("test") as idle:
+        idle.stop()
+
+
 def test_closing_does_not_wait_for_what_is_under_way() -> None:
     worker = Worker("test")
     pid = worker.submit(os.getpid).result(LIMIT_S)
