@@ -167,7 +167,7 @@ def test_elevenlabs_takes_its_rates_from_the_peer_and_answers_pings_at_once() ->
 
 
 def test_mini_omni_sends_one_request_and_its_captured_body_is_the_reply_however_it_is_cut() -> None:
-    body = (RECORDINGS / "mini_omni_chat_body.bin").read_bytes()
+    body = (RECORDINGS / "mini_omni" / "version_1.bin").read_bytes()
     codec = mini_omni.Sketch(SETTINGS)
     codec.audio(bytes(320))
     codec.audio(bytes(11))
