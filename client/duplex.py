@@ -19,17 +19,23 @@ class DuplexEar:
     """Hears an answer be audible at or after the end of the question, and end in `quiet_ms`.
 
     What began before the user did is a greeting, however long it goes on.
+
+    Args:
+        quiet_ms: Quiet in stream time that ends an answer.
+        fast: Whether the question is sent without pacing: then it is where the same place of the
+            stream is, however late that comes.
     """
 
-    def __init__(self, *, quiet_ms: int) -> None:
-        self._quiet_ms = quiet_ms
+    def __init__(self, *, quiet_ms: int, fast: bool = False) -> None:
+        self._quiet_ms, self._fast = quiet_ms, fast
         self._decoder: Decoder | None = None
         self._detector: QuietDetector | None = None
-        self._rate = self._began_at = 0
-        self._asked_at: int | None = None
-        self._answer_from: int | None = None
+        self._rate = 0
+        self._began_s = 0.0
+        self._asked_s: float | None = None
+        self._answer_from_s: float | None = None
         self._last_ns = self._last_size = 0
-        self._text: list[tuple[int, str]] = []
+        self._text: list[tuple[float, str]] = []
 
     @property
     def greeted(self) -> bool:
@@ -49,7 +55,7 @@ class DuplexEar:
     @property
     def answering(self) -> bool:
         """Whether anything but a greeting was audible at or after the end of the question."""
-        return self._answer_from is not None
+        return self._answer_from_s is not None
 
     def hear(self, t_ns: int, event: Event) -> None:
         """Take one event."""
@@ -65,17 +71,17 @@ class DuplexEar:
                     self._last_size = samples.size
                 self._look()
             case ReplyText(text):
-                self._text.append((self._position, text))
+                self._text.append((self._place_s, text))
             case _:
                 pass
 
-    def question_began(self, onset_ns: int) -> None:
+    def question_began(self, onset_ns: int, place_s: float = 0.0) -> None:
         """Note where the stream is now: what has begun by here is a greeting."""
-        self._began_at = self._heard_by(onset_ns)
+        self._began_s = place_s if self._fast else self._heard_s(onset_ns)
 
-    def question_ended(self, t0_ns: int) -> None:
+    def question_ended(self, t0_ns: int, place_s: float = 0.0) -> None:
         """Note where the stream is now: only what is audible from here on can be the answer."""
-        self._asked_at = self._heard_by(t0_ns)
+        self._asked_s = place_s if self._fast else self._heard_s(t0_ns)
 
     def over_at(self) -> int | None:
         """Return the arrival that completed the quiet behind the answer."""
@@ -88,28 +94,29 @@ class DuplexEar:
 
         Without an answer it is the text that came after the question.
         """
-        if self._asked_at is None:
+        if self._asked_s is None:
             return ""
-        first = self._asked_at if self._answer_from is None else self._answer_from
-        return "".join(text for position, text in self._text if position >= first).strip()
+        first_s = self._asked_s if self._answer_from_s is None else self._answer_from_s
+        return "".join(text for place_s, text in self._text if place_s >= first_s).strip()
 
     @property
-    def _position(self) -> int:
-        return self._detector.samples if self._detector else 0
+    def _place_s(self) -> float:
+        return self._detector.samples / self._rate if self._detector else 0.0
 
-    def _heard_by(self, t_ns: int) -> int:
+    def _heard_s(self, t_ns: int) -> float:
         """Return which part of the stream a listener has heard: the last piece is still playing."""
         if self._rate == 0:
-            return 0
-        playing = self._last_size - (t_ns - self._last_ns) * self._rate // 1_000_000_000
-        return self._position - min(max(0, playing), self._last_size)
+            return 0.0
+        piece_s = self._last_size / self._rate
+        playing_s = piece_s - (t_ns - self._last_ns) / 1e9
+        return self._place_s - min(max(0.0, playing_s), piece_s)
 
     def _look(self) -> None:
         """Note the answer when it is first heard: its words may have come a little before it."""
-        detector = self._detector
-        if self._answer_from is not None or self._asked_at is None or detector is None:
+        detector, rate = self._detector, self._rate
+        if self._answer_from_s is not None or self._asked_s is None or detector is None:
             return
-        if detector.began is None or (detector.last_audible or 0) <= self._asked_at:
+        if detector.began is None or (detector.last_audible or 0) / rate <= self._asked_s:
             return
-        if detector.began >= self._began_at:
-            self._answer_from = max(self._began_at, detector.parted_at)
+        if detector.began / rate >= self._began_s:
+            self._answer_from_s = max(self._began_s, detector.parted_at / rate)

@@ -44,12 +44,17 @@ class Ear(Protocol):
         """Take one event of a reply."""
         ...
 
-    def question_began(self, onset_ns: int) -> None:
-        """Take note that the user begins to speak: what began before is a greeting."""
+    def question_began(self, onset_ns: int, place_s: float = 0.0) -> None:
+        """Take note that the user begins to speak: what began before is a greeting.
+
+        Args:
+            onset_ns: When.
+            place_s: Where in what we send.
+        """
         ...
 
-    def question_ended(self, t0_ns: int) -> None:
-        """Take note that the user's speech is over: what ended before is not the answer."""
+    def question_ended(self, t0_ns: int, place_s: float = 0.0) -> None:
+        """Take note that the user's speech is over, likewise: what ended before is no answer."""
         ...
 
     def over_at(self) -> int | None:
@@ -61,12 +66,12 @@ class Ear(Protocol):
         ...
 
 
-def ear_for(traits: Traits, *, drain_ms: int, quiet_ms: int) -> Ear:
-    """Return what listens to a session of this protocol."""
+def ear_for(traits: Traits, *, drain_ms: int, quiet_ms: int, fast: bool = False) -> Ear:
+    """Return what listens to a session of this protocol, with `fast` pacing or in real time."""
     if traits.full_duplex:
         from voxmeter.client.duplex import DuplexEar
 
-        return DuplexEar(quiet_ms=quiet_ms)
+        return DuplexEar(quiet_ms=quiet_ms, fast=fast)
     drain_ms = 0 if traits.reply_end == "final" else drain_ms
     return TurnEar(drain_ms=drain_ms, quiet_ms=quiet_ms, told=traits.reply_end != "quiet")
 
@@ -136,10 +141,10 @@ class TurnEar:
             case _:
                 pass
 
-    def question_began(self, onset_ns: int) -> None:
+    def question_began(self, onset_ns: int, place_s: float = 0.0) -> None:
         """Nothing follows from it: replies are told."""
 
-    def question_ended(self, t0_ns: int) -> None:  # noqa: ARG002 - turns need no moment
+    def question_ended(self, t0_ns: int, place_s: float = 0.0) -> None:  # noqa: ARG002 - told
         """Leave out what has ended by now; a reply still open may turn out to be the answer."""
         still_open = bool(self._replies) and self._replies[-1].reason is None
         self._first_answer = len(self._replies) - (1 if still_open else 0)

@@ -72,8 +72,9 @@ class Question:
         record: Where every send is noted.
         clock: The session's clock.
         greeted: Whether an endpoint that speaks first has finished its greeting.
-        begun: Called once with the moment (ns) at which the first voiced sample left.
-        spoken: Called once with t0 (ns), when the last voiced sample has left.
+        begun: Called once with the moment (ns) at which the first voiced sample left, and its place
+            in the outgoing stream, s.
+        spoken: Called once with t0 (ns), when the last voiced sample has left, and its place.
     """
 
     def __init__(
@@ -85,8 +86,8 @@ class Question:
         clock: Clock,
         *,
         greeted: Callable[[], bool],
-        begun: Callable[[int], None],
-        spoken: Callable[[int], None],
+        begun: Callable[[int, float], None],
+        spoken: Callable[[int, float], None],
     ) -> None:
         self._codec, self._transport, self._ask = codec, transport, ask
         self._record, self._clock = record, clock
@@ -136,9 +137,11 @@ class Question:
             before = sending.position
             sent_ns = await self._frame(sending, wire, piece)
             if before <= onset < sending.position:
-                self._begun(sent_ns - (sending.position - onset) * _NS // utterance.rate)
+                moment = sent_ns - (sending.position - onset) * _NS // utterance.rate
+                self._begun(moment, onset / utterance.rate)
             if before < left <= sending.position:
-                self._spoken(sent_ns - (sending.position - left) * _NS // utterance.rate)
+                moment = sent_ns - (sending.position - left) * _NS // utterance.rate
+                self._spoken(moment, left / utterance.rate)
         if commit:
             await self._commit(sent_ns)
             return
@@ -191,7 +194,7 @@ class Question:
         began = self._clock.now()
         self._header(utterance, began, 0, utterance.samples)
         self._record.sent(began, "request", None)
-        self._spoken(began - self._ask.commit_after_ms * _MS)
+        self._spoken(began - self._ask.commit_after_ms * _MS, 0.0)
         await self._send(self._codec.audio(wire.encode(utterance.pcm)))
         if self._ask.text:
             await self._send(self._codec.text(self._ask.text))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from voxmeter.scoring.attempt import Attempt, read
 from voxmeter.scoring.log import Row
-from voxmeter.scoring.playout import Playout, Stall, listen
+from voxmeter.scoring.playout import Piece, Playout, Stall, listen
 from voxmeter.scoring.segments import (
     Segment,
     as_heard,
@@ -149,7 +149,22 @@ def _find_segments(
         # Noise in which no speech was found has no beginning that anyone could wait for.
         spans = sound.spans if sound.kind == "speech" else spans
     playout = listen(attempt, rate, stream.size, spans)
+    if attempt.header.pacing == "fast" and t0_ns is not None:
+        playout, onset_ns, t0_ns = _by_place(attempt, rate, stream.size)
     return stream_roles(stream_segments(spans, rate), playout, onset_ns, t0_ns), playout
+
+
+def _by_place(attempt: Attempt, rate: int, samples: int) -> tuple[Playout, int, int]:
+    """Return a stream as if it had been heard while the question was spoken, and its two moments.
+
+    A question that is sent without pacing is over before anything of the stream has come: only
+    places in the two streams tell what came before it.
+    """
+    header = attempt.header
+    pieces = (Piece(0, samples, header.t_ns),) if samples else ()
+    second = 1e9 / header.input_rate
+    onset_ns = header.t_ns + round(header.onset_sample * second)
+    return Playout(pieces, rate), onset_ns, header.t_ns + round(header.speech_end_sample * second)
 
 
 def _stalls(answer: Segment | None, playout: Playout) -> list[Stall]:

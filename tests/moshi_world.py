@@ -227,7 +227,7 @@ async def listening(handle: Callable[[ServerConnection], object]) -> AsyncIterat
 
 
 async def converse_with(
-    script: Script, patience: Patience = PATIENCE, **options: Json
+    script: Script, patience: Patience = PATIENCE, *, fast: bool = False, **options: Json
 ) -> tuple[Capture, World]:
     """Ask the question; return what the session left behind, and the world it was in."""
     world = World(script)
@@ -237,7 +237,7 @@ async def converse_with(
             codec,
             Counting(world),
             codec.address(url, None),
-            Ask(question, patience=patience),
+            Ask(question, patience=patience, pacing="fast" if fast else "real-time"),
             clock=world,
         )
     return capture, world

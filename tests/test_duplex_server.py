@@ -178,6 +178,17 @@ async def test_after_a_hiccup_a_listener_drops_silence_and_hears_a_reply_in_time
     assert talk.at_ms(reply.delivery.first_audible_ns()) == 600
 
 
+async def test_a_frame_that_comes_early_after_a_late_one_makes_no_reply_early() -> None:
+    talk = Talk()
+    await talk.feed(6)
+    await talk.feed(1, late_ms=12)
+    reply = talk.reply(onset=0)
+    talk.mouth.lay(reply, Speech(tone(200), talk.start_ns + 660 * MS, 0))
+    await talk.feed(6)
+    assert talk.at_ms(reply.delivery.first_audible_ns()) == 660
+    assert np.ptp(np.flatnonzero(talk.stream())) == len(tone(200)) - 1
+
+
 async def test_a_hiccup_right_before_a_reply_makes_it_late() -> None:
     talk = Talk()
     await talk.feed(6)

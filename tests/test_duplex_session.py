@@ -59,9 +59,14 @@ class Trial:
 
 
 async def trial(
-    folder: Path, script: Script, patience: Patience = PATIENCE, **options: Json
+    folder: Path,
+    script: Script,
+    patience: Patience = PATIENCE,
+    *,
+    fast: bool = False,
+    **options: Json,
 ) -> Trial:
-    capture, world = await converse_with(script, patience, **options)
+    capture, world = await converse_with(script, patience, fast=fast, **options)
     attempt = attempt_in(folder)
     row = finish(capture, attempt)
     reply = samples_of(attempt.paths.reply)
@@ -361,6 +366,21 @@ async def test_a_server_whose_lock_another_session_holds_is_disconnected_with_a_
     assert found.row["connect_ms"] is None
     assert found.row["t0_ns"] is None
     assert not any(row["kind"] == "audio" for row in found.capture.rows)
+
+
+@pytest.mark.parametrize(("first", "role"), [((100, 400), "greeting"), ((500, 300), "backchannel")])
+async def test_a_question_without_pacing_is_answered_by_places_in_the_stream(
+    tmp_path: Path, first: tuple[int, int], role: str
+) -> None:
+    # All of the question has left before anything of the stream has come.
+    sound = [(first[0], voice(first[1])), (2700, voice(500))]
+    script = Script(sound, [(first[0], "Hello!"), (2650, "Paris.")])
+    found = await trial(tmp_path, script, fast=True)
+    assert found.row["status"] == "ok"
+    assert found.roles == [role, "answer"]
+    assert sounding_ms(found.reply) == about(500)
+    assert found.row["reply_text"] == "Paris."
+    assert all(value is None for value in found.row["latency"].values())
 
 
 async def test_the_rust_server_tells_its_settings_first_and_sends_headers_alone(

@@ -109,7 +109,9 @@ class Mouth:
 
     async def _say(self) -> None:
         now = self._connection.clock.now()
-        parts, words = self._fill(max(now, self._free_ns))
+        # One who hears silence drops as much of it as this frame came too early.
+        begins_ns = now if self._before is None else max(now, self._free_ns)
+        parts, words = self._fill(begins_ns)
         sound = np.zeros(self._frame, np.float32)
         for part in parts:
             sound[part.start : part.start + len(part.samples)] = part.samples
