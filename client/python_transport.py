@@ -20,7 +20,7 @@ from voxmeter.client.mailbox import Mailbox
 from voxmeter.client.terminal import printable
 from voxmeter.client.transport import Arrival, Launch, Transport
 from voxmeter.endpoints.codec import Address, Binary, Message, Text
-from voxmeter.endpoints.errors import ConnectError, UserError
+from voxmeter.endpoints.errors import ConnectError, ProtocolError, UserError
 from voxmeter.endpoints.exec_lines import LINES_OPTIONS
 
 OPTIONS = {
@@ -184,6 +184,11 @@ class PythonTransport:
         self._hand = await self._functions.take()
         self._put(Text('{"event": "ready"}'))
 
+    @property
+    def idle(self) -> bool:
+        """Whether no call is under way."""
+        return self._call is None or self._call.done()
+
     async def send(self, message: Message) -> None:
         """Keep a file, or call the function with a request."""
         match message:
@@ -208,7 +213,7 @@ class PythonTransport:
     async def close(self) -> None:
         """Give the thread back; one that is still amid its call is left alone with it."""
         self._wanted = False
-        if self._hand is not None and (self._call is None or self._call.done()):
+        if self._hand is not None and self.idle:
             self._functions.give_back(self._hand)
         self._hand = None
 
@@ -216,14 +221,18 @@ class PythonTransport:
         """Call the function; its thread does this."""
         try:
             for message in self._functions.answers(request, files):
-                if not self._wanted or not self._put(message):
+                if not self._wanted:
+                    return
+                if not self._put(message):
+                    self._box.put(ProtocolError("python", "more than anybody could hear", message))
                     return
         except BaseException as error:  # noqa: BLE001 - foreign code, which may even exit
             words = printable(serve_callable.explained(error), _SHOWN)
             self._put(_line(request["id"], "error", text=words))
 
     def _put(self, message: Message) -> bool:
-        return self._box.put(Arrival(self._functions.clock.now(), message))
+        size = len(message.data) if isinstance(message, Text | Binary) else 0
+        return self._box.put(Arrival(self._functions.clock.now(), message), size)
 
 
 def _target(launch: Launch) -> str:

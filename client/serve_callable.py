@@ -73,8 +73,7 @@ def load(target: str, folder: Path) -> Callable[..., Any]:
         folder: Where a relative path starts.
 
     Raises:
-        CallableError: If there is no such file or function. What the module itself raises comes
-            through as it is.
+        CallableError: If there is no such function. What its module raises comes through.
     """
     place, name = split(target)
     module = _from_file(folder / place) if place.endswith(".py") else importlib.import_module(place)
@@ -284,14 +283,14 @@ def _of_array(samples: Any) -> bytes:  # noqa: ANN401 - a numpy array
     if samples.dtype.kind not in "fi":
         raise _no_sound(f"an array of {samples.dtype}")
     whole = samples.dtype.kind == "i"
+    if not samples.size:
+        return b""
     if samples.ndim > 1:
         samples = samples.reshape([size for size in samples.shape if size != 1] or [1])
     if samples.ndim == 2:
         samples = samples.mean(axis=0 if samples.shape[0] <= samples.shape[1] else 1)
     if samples.ndim != 1:
         raise _no_sound(f"an array of shape {samples.shape}")
-    if not samples.size:
-        return b""
     loudest = float(numpy.abs(samples.astype(numpy.float64)).max())  # nan stays nan
     scaled = samples.astype(numpy.float64) * _scale(loudest, whole)
     return bytes(numpy.clip(numpy.rint(scaled), -32768, 32767).astype("<i2"))
@@ -326,7 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--waveform", choices=WAVEFORMS, default="auto", help="what it is given")
     args = parser.parse_args(arguments)
     requests, out = _streams()
-    place, _ = split(args.target)
+    place = split(args.target)[0]
     # As Python does for a script: its neighbours can be imported, ours cannot.
     sys.path[0] = str(Path(place).resolve().parent if place.endswith(".py") else Path.cwd())
     try:
@@ -335,7 +334,7 @@ def main(arguments: list[str] | None = None) -> int:
     except CallableError as error:
         print(f"serve_callable: {error}", file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory(prefix="voxmeter-") as folder:
+    with requests, out, tempfile.TemporaryDirectory(prefix="voxmeter-") as folder:
         _say(out, event="ready", name=args.target)
         for line in iter(requests.readline, b""):
             _answer(function, json.loads(line.decode("utf-8")), kind, Path(folder), out)
