@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,12 @@ def extracted(row: dict[str, Any]) -> Answer:
     )
 
 
+@cache
+def answered(name: str) -> list[tuple[dict[str, Any], Answer]]:
+    """Every row of a file with what is extracted from it."""
+    return [(row, extracted(row)) for row in rows(name)]
+
+
 def accepted(row: dict[str, Any], answer: Answer) -> bool:
     golds = [row["gold"], *row["also_ok"]]
     if row["kind"] == "name" and row["gold"] is not None:
@@ -65,10 +72,9 @@ def test_labelled_transcripts_get_the_answer_of_a_careful_human(
 ) -> None:
     asked, right = Counter[str](), Counter[str]()
     wrong = []
-    for row in rows(name):
+    for row, answer in answered(name):
         if row["ambiguous"] != ambiguous:
             continue
-        answer = extracted(row)
         asked[row["kind"]] += 1
         if accepted(row, answer):
             right[row["kind"]] += 1
@@ -83,7 +89,7 @@ def test_labelled_transcripts_get_the_answer_of_a_careful_human(
 
 @pytest.mark.parametrize("name", FILES)
 def test_an_answer_that_is_given_is_hardly_ever_wrong(name: str) -> None:
-    given = [(row, a) for row in rows(name) if (a := extracted(row)).value is not None]
+    given = [(row, answer) for row, answer in answered(name) if answer.value is not None]
     wrong = [f"{row['id']} {row['transcript']!r}" for row, a in given if not accepted(row, a)]
     assert len(given) > 200, name
     assert len(wrong) <= (1 - LEAST_PRECISE) * len(given), "\n".join(wrong)
@@ -91,8 +97,7 @@ def test_an_answer_that_is_given_is_hardly_ever_wrong(name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_answer_names_its_rule_and_every_missing_one_its_reason(name: str) -> None:
-    for row in rows(name):
-        answer = extracted(row)
+    for row, answer in answered(name):
         assert answer.rule
         assert (answer.value is None) == (answer.reason is not None), row
         assert answer.value is None or answer.span or answer.rule == "elimination", row

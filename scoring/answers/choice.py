@@ -289,7 +289,7 @@ def _corrected(text: Text, start: int, end: int) -> bool:
             "wait",
             "actually",
         }
-        if alone and text.bounded(index) and text.bounded(index + 1):
+        if alone and text.bounded(index) and (text.bounded(index + 1) or index + 1 == end):
             return True
     return False
 

@@ -104,11 +104,15 @@ def _is_label(text: Text, index: int, label: int, starts: Mapping[int, int]) -> 
         whole = text.opens(index) and text.closes(index + 1)
         weak = text.closes(index + 1) and text.announced(index)
         cued = text.announced(index, ("cue",)) or whole or weak or _listed(text, index)
-        return named or (bounded and cued) or (cued and bool(text.at("right", index + 1)))
+        reasoned = index + 1 < len(tokens) and tokens[index + 1].bare in {"because", "since"}
+        ends = bounded or reasoned or text.at("right", index + 1) > 0
+        return named or (ends and cued)
     if bounded:
         return not (index + 1 < len(tokens) and gap.strip() in {'"', "-"} and not named)
     after = tokens[index + 1].bare
     if tokens[index].raw.isupper() and _heads_list(text, index):
+        return True
+    if _spelling_aid(text, index + 1, label):
         return True
     if tokens[index].raw.islower() and not (named or text.before("cue", index)):
         return after in text.language.follow and bool(

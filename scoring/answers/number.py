@@ -76,6 +76,7 @@ def read_number(transcript: str, code: str) -> Answer:
         ("answer", _cued(text, numbers)),
         ("opening", _opening(text, numbers)),
         ("result", results(text, numbers)),
+        ("result", _besides_sums(text, numbers)),
         ("only", numbers),
     ):
         if chosen and len({n.value for n in chosen}) == 1:
@@ -122,6 +123,12 @@ def _repeats(chosen: Sequence[Number]) -> bool:
     """Return whether one number is said over and over without a word between."""
     pairs = itertools.pairwise(chosen)
     return len(chosen) > 4 and all(a.last == b.first for a, b in pairs)
+
+
+def _besides_sums(text: Text, numbers: Sequence[Number]) -> list[Number]:
+    """Return the numbers that are no terms of the calculations in a reply with some."""
+    left = [number for number in numbers if not in_sum(text, number)]
+    return left if len(left) < len(numbers) else []
 
 
 def _opening(text: Text, numbers: Sequence[Number]) -> list[Number]:
@@ -208,7 +215,9 @@ def _without_withdrawn(text: Text, numbers: Sequence[Number]) -> list[Number]:
                 "нет",
             }
             if (length and (length > 1 or text.bounded(index))) or (
-                bare and text.bounded(index) and text.bounded(index + 1)
+                bare
+                and text.bounded(index)
+                and (text.bounded(index + 1) or index + 1 == other.first)
             ):
                 return list(numbers[place:])
     return list(numbers)
