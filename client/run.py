@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from voxmeter.client.access import access, redactor
 from voxmeter.client.bench_rules import refuse_unbuilt
 from voxmeter.client.bench_suites import load_suites
 from voxmeter.client.calibration import last
+from voxmeter.client.clip_source import ClipSource
 from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.models import hears, locate
 from voxmeter.client.runfolder import RunFolder
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from voxmeter.client.plan import Plan
     from voxmeter.client.redaction import Redactor
     from voxmeter.suites.suite import Suite
-
-_CLIPS_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,22 +154,8 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
             table = tables[name]
             return target(bench, table, stack), table.concurrency or bench.run.concurrency
 
-        source = clip_source(voices)
+        source = ClipSource(voices)
         Streaming(prepared.plan, folder, source, start, show, prepared.redactor).run()
-
-
-def clip_source(speaker_for: clips.SpeakerFor) -> Callable[[Any], clips.Clip]:
-    """Return a function from items to clips that keeps the last few hundred in memory.
-
-    Args:
-        speaker_for: Gives the voice for a text that was never spoken before.
-    """
-
-    @lru_cache(maxsize=_CLIPS_KEPT)
-    def clip_of(item: Any) -> clips.Clip:  # noqa: ANN401 - an Item, which is hashable
-        return clips.render(item, speaker_for)
-
-    return clip_of
 
 
 def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,60 @@
+"""Clips for a run: rendered when they are wanted, the last few kept in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from voxmeter.client import clips
+
+if TYPE_CHECKING:
+    from voxmeter.client.clips import Clip, SpeakerFor
+    from voxmeter.suites.suite import Item
+
+KEPT_BYTES = 64 * 2**20
+"""Memory for clips that may be asked for again: a demo suite whole, a few minutes of speech."""
+
+
+class ClipSource:
+    """Gives the clip of an item; blocking; any thread may ask.
+
+    Clips are kept by their size, not their number: 256 clips of half a minute would be a gigabyte.
+
+    Args:
+        speaker_for: Gives the voice for a text that was never spoken before.
+        kept_bytes: How much is kept besides the newest clip.
+    """
+
+    def __init__(self, speaker_for: SpeakerFor, kept_bytes: int = KEPT_BYTES) -> None:
+        self._speaker_for = speaker_for
+        self._room = kept_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], Clip] = OrderedDict()
+
+    def __call__(self, item: Item) -> Clip:
+        """Return an item's clip.
+
+        Raises:
+            ClipError: As `clips.render`.
+            UserError: Likewise.
+        """
+        name = (item.suite, item.item)
+        with self._lock:
+            if name in self._kept:
+                self._kept.move_to_end(name)
+                return self._kept[name]
+        clip = clips.render(item, self._speaker_for)  # unlocked: two may render one at a time
+        with self._lock:
+            if name not in self._kept:
+                self._kept[name] = clip
+                self._room -= _bytes(clip)
+            while self._room < 0 and len(self._kept) > 1:
+                _, oldest = self._kept.popitem(last=False)
+                self._room += _bytes(oldest)
+            return self._kept[name]
+
+
+def _bytes(clip: Clip) -> int:
+    """Return what a clip takes: its samples, and about as much again as it is sent."""
+    return 2 * clip.pcm.samples.nbytes
