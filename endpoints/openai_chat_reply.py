@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from voxmeter.endpoints.codec import Json, Message, Response, Text
+from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import (
     Event,
     Fault,
@@ -50,6 +51,7 @@ class ChatReader:
         self._events = ServerSentEvents()
         self._whole = bytearray()
         self._audio = SniffedAudio(NAME, rate, OUTPUT_RATE)
+        self._base64 = ""  # of a group of four characters that is not whole yet
         self._words_from = ""
         self._finish = ""
         self._usage: dict[str, float] = {}
@@ -83,6 +85,8 @@ class ChatReader:
                 yield from self._object(Text(text))
 
     def _ended(self) -> Iterator[Event]:
+        if self._base64:
+            raise ProtocolError(NAME, "the audio ends amid its base64", Text(self._base64))
         if self._usage:
             yield Usage(self._usage)
         whole = self._finish not in _CUT_OFF and self._finish != f"no {DONE}"
@@ -97,7 +101,8 @@ class ChatReader:
         for choice in told.objects("choices"):
             place = "delta" if choice.has("delta") else "message"
             yield from self._part(choice.object(place), modality)
-            self._finish = choice.text("finish_reason", "") or self._finish
+            if self._finish not in _CUT_OFF:  # words cut off, then a sound that "stops"
+                self._finish = choice.text("finish_reason", "") or self._finish
         if told.has("usage"):
             self._usage = _counts(told.object("usage"))  # servers repeat it: the last one counts
 
@@ -121,11 +126,16 @@ class ChatReader:
             yield ReplyText(words)
 
     def _sound(self, part: Fields, name: str, data: str) -> Iterator[Event]:
-        if not data:
-            return
-        pcm, rate = self._audio.chunk(from_base64(part, f"{part.place}{name}", data))
-        if pcm:
-            yield ReplyAudio(pcm, "pcm16", rate)
+        """Yield samples; base64 may be cut anywhere, as servers mean it to be joined first."""
+        place = f"{part.place}{name}"
+        if self._streams:
+            data = self._base64 + data
+            whole = len(data) - len(data) % 4
+            data, self._base64 = data[:whole], data[whole:]
+        if data:
+            pcm, rate = self._audio.chunk(from_base64(part, place, data))
+            if pcm:
+                yield ReplyAudio(pcm, "pcm16", rate)
 
 
 def _words_of(part: Fields, content: Json) -> str:

@@ -24,7 +24,7 @@ def examples() -> Iterator[tuple[str, str]]:
         yield from ((name, found) for found in re.findall(r"```toml\n(.*?)```", page, re.DOTALL))
 
 
-@pytest.mark.parametrize(("kind", "example"), examples())
+@pytest.mark.parametrize(("kind", "example"), list(examples()))
 def test_an_example_loads_and_everything_in_it_has_a_place(kind: str, example: str) -> None:
     bench = config.parse(tomllib.loads(example) | {"suite": [{"kind": "demo"}]}, "page")
     for endpoint in bench.endpoints:

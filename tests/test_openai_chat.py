@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,29 @@ def test_any_words_and_samples_come_back_out_of_a_stream(
     assert words(events) == "".join(text for text, _ in said)
     assert sound(events) == b"".join(b"x" + data for _, data in said)
     assert others(events) == [ReplyStarted(), ReplyEnded()]
+
+
+@given(st.binary(min_size=1, max_size=60), st.lists(st.integers(0, 80), max_size=5))
+def test_base64_may_be_cut_anywhere(data: bytes, cuts: list[int]) -> None:
+    text = base64.b64encode(data).decode()
+    places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    parts = [text[start:end] for start, end in pairwise(places)]
+    told = [{"choices": [{"delta": {"audio": {"data": part}}}]} for part in parts]
+    body = "".join(f"data: {json.dumps(one)}\n\n" for one in told).encode()
+    assert sound(hear(client(Settings()), STREAM, body)) == data
+
+
+def test_base64_that_is_not_whole_at_the_end_breaks_the_protocol() -> None:
+    told = {"choices": [{"delta": {"audio": {"data": "AAE=A"}}}]}
+    with pytest.raises(ProtocolError, match="amid its base64"):
+        hear(client(Settings()), STREAM, f"data: {json.dumps(told)}\n\n".encode())
+
+
+def test_words_that_were_cut_off_stay_so_when_the_sound_stops() -> None:
+    told = [{"choices": [{"delta": {}, "finish_reason": why}]} for why in ("length", "stop")]
+    body = "".join(f"data: {json.dumps(one)}\n\n" for one in told).encode()
+    events = hear(client(Settings()), STREAM, body)
+    assert events[-1] == ReplyEnded("incomplete", detail="length")
 
 
 @pytest.mark.parametrize(
