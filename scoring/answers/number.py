@@ -346,7 +346,7 @@ def in_sum(text: Text, number: Number, *, before_only: bool = False) -> bool:
     tokens = text.transcript.tokens
     after = tokens[number.last].bare if number.last < len(tokens) else ""
     before = tokens[number.first - 1].bare if number.first else ""
-    inside = _OPERATORS - {"%", "percent", "of", "minus", "out", "="}
+    inside = _OPERATORS - {"%", "percent", "of", "out", "="}
     follows = (
         after in inside
         and not text.closes(number.last)
