@@ -174,7 +174,7 @@ async def dial(
                 await loop.sock_connect(plug, place)
         except OSError as error:  # a TimeoutError too
             plug.close()
-            failure = failure or error
+            failure = error
             continue
         except BaseException:
             plug.close()

@@ -451,6 +451,27 @@ async def test_no_more_is_held_than_a_reply_may_have() -> None:
         assert link._held < 3 * 2**20
 
 
+async def test_reading_goes_on_when_what_was_held_has_been_read() -> None:
+    sent = [bytes([number]) * 2**18 for number in range(16)]
+
+    async def play(peer: Peer) -> None:
+        await peer.say(*sent)
+
+    async with serving(play) as url:
+        port = int(url.rpartition(":")[2])
+        link = await http_link.dial("127.0.0.1", port, None, SystemClock(), 2**16)
+        while not link._paused:  # noqa: ASYNC110 - until the loop has read the socket
+            await asyncio.sleep(0)
+        got = bytearray()
+        while data := (await link.read()).data:
+            got += data
+        assert bytes(got) == b"".join(sent)
+        assert link.ended
+        await link.close()
+        with pytest.raises(ConnectionLostError, match="the peer closed the connection"):
+            await link.write(b"x")
+
+
 async def test_a_packed_body_that_was_not_asked_for_is_refused() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
