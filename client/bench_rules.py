@@ -129,6 +129,9 @@ def _check_place(place: str, endpoint: Endpoint, kind: catalog.Kind) -> None:
     """Check that what says where an endpoint is fits its kind."""
     if endpoint.url is not None:
         _check_url(f"{place} url", endpoint.url)
+        if kind.transport == catalog.HTTP and endpoint.url.startswith(("ws:", "wss:")):
+            found = f"is a websocket's; kind {kind.name} speaks HTTP"
+            raise UserError(f"{place} url", found, 'write it like "http://host/path"')
     if endpoint.command == ():
         raise UserError(f"{place} command", "is empty", "write the program and its arguments")
     keys = ("url", "command", "builtin")
@@ -136,9 +139,12 @@ def _check_place(place: str, endpoint: Endpoint, kind: catalog.Kind) -> None:
     if kind.place == "url":
         if given is None and kind.name in catalog.KINDS:
             raise UserError(f"{place} url", "is missing", 'add url = "..." or builtin = "cascade"')
-        if given == "command" and kind.transport == catalog.WEBSOCKET:
+        if given == "command" and kind.transport in {catalog.WEBSOCKET, catalog.HTTP}:
             found = f"kind {kind.name} talks to a URL, not to a program"
             raise UserError(f"{place} command", found, "give its url")
+        if given == "builtin" and kind.name in catalog.KINDS and kind.server is None:
+            found = f"none of our own servers speaks {kind.name}"
+            raise UserError(f"{place} builtin", found, "give the url of one that does")
         return
     cure = f"voxmeter endpoints {kind.name} shows how it is set up"
     if given not in {None, kind.place}:

@@ -111,6 +111,17 @@ BAD = {
     NAMED + "builtin = 'metronome?x=1&x=2'\n" + S: (
         '[[endpoint]] "a" builtin: option "x" is given twice; keep one of them'
     ),
+    NAMED + "kind = 'http'\ncommand = ['x']\n" + S: (
+        '[[endpoint]] "a" command: kind http talks to a URL, not to a program; give its url'
+    ),
+    NAMED + "kind = 'http'\nbuiltin = 'echo'\n" + S: (
+        '[[endpoint]] "a" builtin: none of our own servers speaks http; '
+        "give the url of one that does"
+    ),
+    NAMED + "kind = 'http'\nurl = 'wss://h/x'\n" + S: (
+        '[[endpoint]] "a" url: is a websocket\'s; kind http speaks HTTP; '
+        'write it like "http://host/path"'
+    ),
     NAMED + "command = ['x']\n" + S: (
         '[[endpoint]] "a" command: kind openai-realtime talks to a URL, not to a program; '
         "give its url"
