@@ -6,6 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -53,14 +54,22 @@ def dump(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def read(path: Path, on_torn: Callable[[str], None] = warn) -> Iterator[Row]:
+def read(
+    path: Path, on_torn: Callable[[str], None] = warn, *, needed: AbstractSet[str] = frozenset()
+) -> Iterator[Row]:
     """Yield the rows of a file one by one; a missing file has none.
 
     A last line without a line end was torn by a writer that died: it is left out and told to
     `on_torn`, unless it is whole but for its line end.
 
+    Args:
+        path: The file.
+        on_torn: Told of a torn line, in words.
+        needed: Fields that every row must have.
+
     Raises:
-        UserError: For any other line that is not a JSON object, with file and line number.
+        UserError: For any other line that is not a JSON object with those fields, with file and
+            line number.
     """
     if not path.exists():
         return
@@ -69,17 +78,22 @@ def read(path: Path, on_torn: Callable[[str], None] = warn) -> Iterator[Row]:
             if not line.strip():
                 continue
             row = _parsed(line)
-            if row is not None:
-                yield row
-            elif not line.endswith(b"\n"):
+            if row is None and not line.endswith(b"\n"):
                 on_torn(f"{path}:{number}: the last line is torn and left out")
-            else:
+            elif row is None:
                 shown = printable(line[:60].decode("utf-8", "replace").rstrip())
-                raise UserError(
-                    f"{path}:{number}",
-                    f"not a JSON object: {shown!r}",
-                    "restore the line or delete it; nothing was changed",
-                )
+                raise _broken(path, number, f"not a JSON object: {shown!r}")
+            elif not needed <= row.keys():
+                lacking = ", ".join(sorted(needed - row.keys()))
+                raise _broken(path, number, f"has no {lacking}")
+            else:
+                yield row
+
+
+def _broken(path: Path, number: int, found: str) -> UserError:
+    return UserError(
+        f"{path}:{number}", found, "restore the line or delete it; nothing was changed"
+    )
 
 
 class Appender:

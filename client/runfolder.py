@@ -31,6 +31,13 @@ FINISHED = frozenset({"ok", "no_reply", "timeout", "truncated", "protocol_error"
 RowFile = Literal["trials", "transcripts", "scores"]
 
 _PARTIAL = ".partial"
+_NEEDED: Mapping[RowFile, frozenset[str]] = {
+    "trials": frozenset({"key", "attempt", "status"}),
+    "transcripts": frozenset({"key", "attempt", "text", "model_hash", "settings"}),
+    "scores": frozenset({"key", "attempt", "metric", "version", "value", "unscored", "detail"}),
+}
+_PLACED = _NEEDED["trials"] | {"endpoint", "suite", "item", "condition", "trial"}
+_ITEM = frozenset({"suite", "item"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +109,8 @@ class RunFolder:
         content = redactor.json({"schema": SCHEMA, "run": path.name, **run})
         assert isinstance(content, dict)  # noqa: S101 - an object stays an object
         folder = cls(path, content, lock, redactor)
-        folder.replace("run.json", json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+        with folder._closed_on_error():
+            folder.replace("run.json", json.dumps(content, ensure_ascii=False, indent=2) + "\n")
         return folder
 
     @classmethod
@@ -122,7 +130,8 @@ class RunFolder:
         lock = locked(path) if write else None
         folder = cls(path, run, lock, redactor or Redactor())
         if write:
-            folder._tidy()
+            with folder._closed_on_error():
+                folder._tidy()
         return folder
 
     @property
@@ -158,17 +167,18 @@ class RunFolder:
         """Yield the rows of `trials.jsonl`, `transcripts.jsonl` or `scores.jsonl`, oldest first.
 
         Raises:
-            UserError: For a line that is not a JSON object, with file and line number.
+            UserError: For a line that is not a JSON object, or lacks a field that readers need,
+                with file and line number.
         """
-        return read(self.path / f"{name}.jsonl")
+        return read(self.path / f"{name}.jsonl", needed=_NEEDED[name])
 
     def items(self) -> Iterator[Row]:
         """Yield the rows of `items.jsonl`; none while the run has not written them.
 
         Raises:
-            UserError: For a line that is not a JSON object, with file and line number.
+            UserError: As `rows`.
         """
-        return read(self.path / "items.jsonl")
+        return read(self.path / "items.jsonl", needed=_ITEM)
 
     def newest(self) -> dict[str, Newest]:
         """Return the newest attempt at each key that has one, in the order of first attempts.
@@ -191,8 +201,8 @@ class RunFolder:
         for number, (key, attempt, _) in enumerate(self._attempts()):
             if key not in last or attempt >= last[key][0]:
                 last[key] = attempt, number
-        for number, row in enumerate(self.rows("trials")):
-            found = last.get(row.get("key", ""))
+        for number, row in enumerate(self._placed()):
+            found = last.get(row["key"])
             if found is not None and found[1] == number:
                 yield row
 
@@ -202,11 +212,12 @@ class RunFolder:
                 case {"key": str(key), "attempt": int(attempt), "status": str(status)}:
                     yield key, attempt, status
                 case _:
-                    raise UserError(
-                        f"{self.path / 'trials.jsonl'}: row {number}",
-                        "has no key, attempt or status",
-                        "restore the row or delete it",
-                    )
+                    place = f"{self.path / 'trials.jsonl'}: row {number}"
+                    found = "its key, attempt or status is of another kind"
+                    raise UserError(place, found, "restore the row or delete it")
+
+    def _placed(self) -> Iterator[Row]:
+        return read(self.path / "trials.jsonl", needed=_PLACED)
 
     def attempt_paths(self, trial: Mapping[str, Any]) -> AttemptPaths:
         """Return where the files of one attempt lie.
@@ -297,7 +308,7 @@ class RunFolder:
             How many files were removed.
         """
         self._must_be_writable()
-        known = {path for row in self.rows("trials") for path in _names(self.attempt_paths(row))}
+        known = {path for row in self._placed() for path in _names(self.attempt_paths(row))}
         removed = 0
         with disk(self.path):
             for kind in ("events", "audio"):
@@ -317,6 +328,15 @@ class RunFolder:
             if path.exists():
                 self._appenders[name] = Appender(path)
                 self._appenders[name].open()
+
+    @contextmanager
+    def _closed_on_error(self) -> Iterator[None]:
+        """Let go of the lock when the block fails: nobody else can."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def _must_be_writable(self) -> None:
         if self._lock is None:

@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -160,8 +160,63 @@ def test_of_two_rows_of_one_attempt_the_last_counts_everywhere(tmp_path: Path) -
 def test_a_row_without_a_key_is_one_line(tmp_path: Path) -> None:
     with _created(tmp_path) as folder:
         folder.append("trials", {"attempt": 1, "status": "ok"})
-        with pytest.raises(UserError, match="row 1: has no key, attempt or status"):
+        with pytest.raises(UserError, match="jsonl:1: has no key; restore"):
             folder.newest()
+
+
+def test_a_key_of_another_kind_is_one_line(tmp_path: Path) -> None:
+    with _created(tmp_path) as folder:
+        folder.append("trials", {**_trial("q1"), "attempt": "first"})
+        with pytest.raises(UserError, match="row 1: its key, attempt or status is of another"):
+            folder.newest()
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (
+            lambda folder: list(folder.rows("scores")),
+            r"scores.jsonl:1: has no attempt, detail, key",
+        ),
+        (
+            lambda folder: list(folder.rows("transcripts")),
+            r"transcripts.jsonl:1: has no attempt, key",
+        ),
+        (lambda folder: list(folder.items()), r"items.jsonl:1: has no suite"),
+        (lambda folder: list(folder.newest_trials()), r"jsonl:1: has no condition, endpoint"),
+        (lambda folder: folder.remove_orphans(), r"jsonl:1: has no condition, endpoint"),
+    ],
+)
+def test_a_row_that_lacks_what_readers_need_is_one_line(
+    read: Callable[[RunFolder], object], words: str, tmp_path: Path
+) -> None:
+    with _created(tmp_path) as folder:
+        folder.append("scores", {"metric": "accuracy"})
+        folder.append("transcripts", {"text": "B."})
+        folder.append("trials", {"key": "k", "attempt": 1, "status": "ok"})
+        folder.write_items([{"item": "q1"}])
+        with pytest.raises(UserError, match=words):
+            read(folder)
+
+
+def test_a_folder_that_could_not_be_made_whole_is_not_kept_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: RunFolder, *_: object) -> None:
+        raise UserError("disk", "no space left", "free some")
+
+    monkeypatch.setattr(RunFolder, "replace", full)
+    with pytest.raises(UserError) as kept:
+        _created(tmp_path)
+    monkeypatch.undo()
+    (folder,) = tmp_path.iterdir()
+    (folder / "run.json").write_text('{"schema": 1}')
+    monkeypatch.setattr(RunFolder, "_tidy", full)
+    with pytest.raises(UserError) as also_kept:
+        RunFolder.open(folder, write=True)
+    monkeypatch.undo()
+    RunFolder.open(folder, write=True).close()
+    assert kept.value.found == also_kept.value.found == "no space left"
 
 
 def test_files_of_an_attempt_lie_where_the_contract_says(tmp_path: Path) -> None:
@@ -267,7 +322,7 @@ def test_a_run_cut_at_any_byte_resumes_with_nothing_lost_and_nothing_twice(
 
 _WRITER = """
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from voxmeter.client.runfolder import RunFolder
