@@ -287,7 +287,7 @@ class Session:
         answering = self._ear.answering
         if ended is not None and now >= ended:
             return "ended", None
-        if not answering and now >= first:
+        if not answering and now >= min(first, limit):
             # A full-duplex stream that stayed silent did come; nothing in it was audible.
             silent = self._codec.traits.full_duplex and self._ear.heard
             return "ended" if silent else "timeout", None

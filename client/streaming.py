@@ -23,6 +23,7 @@ from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.endpoints.codec import Asked
 from voxmeter.endpoints.errors import ClipError, UserError
+from voxmeter.scoring.definitions import LATENCY
 
 if TYPE_CHECKING:
     from voxmeter.client.clips import Clip
@@ -137,7 +138,7 @@ class _Asking:
         try:
             clip = await asyncio.to_thread(self.stage.clip_of, trial.item)
         except ClipError as error:
-            row = fields | {"status": "bad_clip", "fault": str(error), "latency": {}}
+            row = _never_asked(fields, str(error))
         else:
             row = await self._converse(trial, fields, clip, stagger_ns)
         row = cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
@@ -216,6 +217,23 @@ def _fields(trial: Trial) -> dict[str, Any]:
         "warmup": trial.warmup,
         "started_at": utc_now().isoformat(timespec="milliseconds"),
         "condition_params": {},
+    }
+
+
+def _never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
+    """Return the line of a trial whose clip is bad: as long as any other, with nothing in it."""
+    nothing = ("t0_ns", "session_tag", "connect_ms", "rtt_ms", "clip", "latency_kind", "audit")
+    return {
+        **fields,
+        "status": "bad_clip",
+        "fault": fault,
+        **dict.fromkeys(nothing),
+        "latency": dict.fromkeys(LATENCY),
+        "segments": [],
+        "stall_spans": [],
+        "usage": {},
+        "reply_channel": None,
+        "reply_text": "",
     }
 
 

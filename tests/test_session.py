@@ -295,6 +295,11 @@ async def test_time_outs_are_settings() -> None:
     assert len(capture.audio) > len(short.audio)
 
 
+async def test_what_never_came_is_not_truncated_however_short_a_reply_may_be() -> None:
+    capture, _ = await ask(nothing, patience=replace(BRIEF, first_reply_timeout_s=10))
+    assert capture.outcome == "timeout"
+
+
 async def test_fast_pacing_waits_for_no_frame_of_the_clip() -> None:
     clock = FrozenClock()
     capture, _ = await ask(answering, clock=clock, pacing="fast")
