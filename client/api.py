@@ -197,7 +197,8 @@ def _conversation(folder: RunFolder, summary: Row) -> Conversation:
 
 def _table(endpoint: str | Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(endpoint, str):
-        return {"name": "endpoint", **endpoint}
+        here = {} if {"url", "builtin"} & set(endpoint) else {"folder": str(Path.cwd())}
+        return {"name": "endpoint", **here, **endpoint}
     where = "url" if "://" in endpoint else "builtin"
     return {"name": "endpoint", "kind": "openai-realtime", where: endpoint}
 

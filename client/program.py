@@ -21,6 +21,9 @@ from voxmeter.client.transport import Arrival
 from voxmeter.endpoints.codec import Binary, Ended, Message, Text
 from voxmeter.endpoints.errors import ConnectionLostError, ProtocolError
 
+NICENESS = 5
+"""Priority of programs, behind that of this process; their children inherit it."""
+
 _PIECE = 1 << 16
 _DRAIN_S = 1.0
 _TAIL_LINES = 20
@@ -65,6 +68,9 @@ class Program:
             start_new_session=True,
         )
         guard.watch(self._child.pid)
+        with suppress(OSError):  # a model that computes hard gives way to the one who measures it
+            niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))
+            os.setpriority(os.PRIO_PROCESS, self._child.pid, niceness)
         stdin, stdout, stderr = self._child.stdin, self._child.stdout, self._child.stderr
         if stdin is None or stdout is None or stderr is None:
             raise RuntimeError("a child without pipes")

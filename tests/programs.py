@@ -34,7 +34,7 @@ def answer(name, question):
         say(id=name, event="audio", path=words[1])
     elif verb == "forever":
         while True:
-            say(id=name, event="audio", pcm_b64=sound, sample_rate=16000)
+            say(id=name, event="audio", pcm_b64=sound[:400], sample_rate=16000)
             time.sleep(0.01)
     elif verb == "long":
         sys.stdout.write("x" * int(words[1]))

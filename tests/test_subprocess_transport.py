@@ -19,6 +19,7 @@ from programs import toy
 
 from voxmeter.client.capture import Capture, Utterance
 from voxmeter.client.probe import knock
+from voxmeter.client.program import NICENESS
 from voxmeter.client.speaking import Patience
 from voxmeter.client.subprocess_transport import Programs, SubprocessTransport
 from voxmeter.client.target import Target, attempt
@@ -106,6 +107,12 @@ async def test_it_runs_in_its_folder_with_our_environment_and_reads_the_question
     assert told["audio"].startswith("/")
     assert told["sample_rate"] == 16_000
     assert not os.path.exists(told["audio"])  # noqa: ASYNC240, PTH110 - removed behind the reply
+
+
+async def test_it_gives_way_to_the_client(program: Toy) -> None:
+    process = int((await program.ask()).reply_text)
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, process) == max(ours, NICENESS)
 
 
 async def test_the_sound_of_a_file_is_that_of_the_file(program: Toy) -> None:
