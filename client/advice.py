@@ -123,7 +123,7 @@ def _of_answers(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]
         yield Advice(
             "open-unscored",
             f"{place}: {waiting['open']} replies to open questions have no score: no judge yet",
-            "they have length and word error rate; a [[judge]] scores the answer",
+            "read them in the table of trials of report.md",
         )
     if waiting["untranscribed"]:
         yield Advice(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from voxmeter.scoring.definitions import Definition, definition
@@ -17,7 +17,7 @@ def rate(entry: Entry | None) -> str:
     """Return a share as `62.5% [42-79]`; `n/a (0 scored)` when nothing was."""
     if entry is None or entry.get("value") is None:
         return "n/a (0 scored)"
-    return f"{entry['value']:.1%}{_limits(entry, 100, '.0f')}"
+    return f"{entry['value']:.1%}{_limits(entry, _percent)}"
 
 
 def number(entry: Entry | None, unit: str = "") -> str:
@@ -25,7 +25,7 @@ def number(entry: Entry | None, unit: str = "") -> str:
     if entry is None or entry.get("value") is None:
         return "n/a (0 scored)"
     word = f" {unit}" if unit else ""
-    return f"{entry['value']:.3g}{word}{_limits(entry, 1, '.3g')}"
+    return f"{_plain(entry['value'])}{word}{_limits(entry, _plain)}"
 
 
 def time(entry: Entry, at: str) -> str:
@@ -40,13 +40,13 @@ def time(entry: Entry, at: str) -> str:
     found = entry[at]
     if found is None or found["value"] is None:
         return f"- (n {entry['n']})"
-    shape = ".0f" if entry["unit"] == "ms" else ".3g"
-    return f"{found['value']:{shape}}{_limits(found, 1, shape)}"
+    shape = _whole if entry["unit"] == "ms" else _plain
+    return f"{shape(found['value'])}{_limits(found, shape)}"
 
 
 def brief(entry: Entry, at: str) -> str:
-    """Return the same without its limits: `812`."""
-    return time(entry, at).partition(" [")[0]
+    """Return the same without its limits: `812`; `n/a` when nothing was timed."""
+    return time(entry, at).partition(" [")[0] if entry["n"] else "n/a"
 
 
 def any_figure(name: str, entry: Entry) -> str:
@@ -69,10 +69,23 @@ def _word(meant: Definition) -> str:
     return "" if meant.unit in {"score", "ratio", "count"} else meant.unit
 
 
-def _limits(entry: Entry, scale: float, shape: str) -> str:
+def _limits(entry: Entry, shape: Callable[[float], str]) -> str:
     low, high = entry.get("low"), entry.get("high")
     if low is None and high is None:
         return ""
-    ends = ["?" if end is None else f"{end * scale:{shape}}" for end in (low, high)]
+    ends = ["?" if end is None else shape(end) for end in (low, high)]
     dash = " to " if any(end.startswith("-") for end in ends) else "-"
     return f" [{dash.join(ends)}]"
+
+
+def _percent(value: float) -> str:
+    return f"{value * 100:.0f}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def _plain(value: float) -> str:
+    """Return three significant digits, and never a power of ten for a large number."""
+    return _whole(value) if abs(value) >= 1000 else f"{value:.3g}"

@@ -162,6 +162,5 @@ def _heard(row: Mapping[str, Any]) -> str:
         for name, words in (("first_audible_ms", "heard"), ("first_text_ms", "text"))
         if latency.get(name) is not None
     ]
-    if not (row.get("audit") or {}).get("latency_valid", True):
-        parts.append("(this machine was late: not counted)")
-    return ", ".join(parts)
+    late = not (row.get("audit") or {}).get("latency_valid", True)
+    return ", ".join(parts) + " (this machine was late: not counted)" * late

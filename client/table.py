@@ -10,11 +10,14 @@ from voxmeter.client import figures
 from voxmeter.client.terminal import printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 Summary = Mapping[str, Any]
 
-_NARROWEST = 110
+_WIDEST = 1000  # for a file; a terminal has its own width
+_NAMES = ("endpoint", "suite")
+_ANSWERS = ("ok of\nplanned", "accuracy\n[95 % interval]", "clear\nanswer")
 _TIMES = (
     ("first audible\np50", "first_audible_ms", "p50"),
     ("\np90", "first_audible_ms", "p90"),
@@ -26,6 +29,8 @@ _TIMES = (
 def show(summary: Summary, stream: IO[str] | None = None) -> None:
     """Print a run's figures, what they mean, warnings with cures, and the gates.
 
+    A terminal that is too narrow for the table gets two: answers, and then times.
+
     Args:
         summary: Content of `summary.json`.
         stream: Where to; standard output by default.
@@ -33,9 +38,8 @@ def show(summary: Summary, stream: IO[str] | None = None) -> None:
     from rich.console import Console
 
     console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False)
-    if console.width < _NARROWEST and not console.is_terminal:
-        console.width = _NARROWEST
-    console.print(_table(summary))
+    for table in _tables(summary, console):
+        console.print(table)
     for line in [*_definitions(summary), *_warnings(summary), *_gates(summary)]:
         console.print(line, soft_wrap=True)
 
@@ -47,22 +51,36 @@ def cell_name(cell: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> st
     return str(cell["suite"])
 
 
-def _table(summary: Summary) -> Table:
+def _tables(summary: Summary, console: Console) -> Iterator[Table]:
+    """Return one table, or two where one is wider than the terminal."""
+    from rich.measure import Measurement
+
+    times = tuple(name for name, _, _ in _TIMES)
+    rows = [tuple(_row(cell, summary["cells"])) for cell in summary["cells"]]
+    whole = _table((*_ANSWERS, *times), rows)
+    options = console.options.update(max_width=_WIDEST)
+    width = Measurement.get(console, options, whole).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, width)
+    if width <= console.width:
+        yield whole
+        return
+    names, answers = len(_NAMES), len(_NAMES) + len(_ANSWERS)
+    yield _table(_ANSWERS, [row[:answers] for row in rows])
+    yield _table(times, [(*row[:names], *row[answers:]) for row in rows])
+
+
+def _table(figure_names: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, title=None, pad_edge=False)
-    table.add_column("endpoint", overflow="fold")
-    table.add_column("suite", overflow="fold")
-    for name in (
-        "ok of\nplanned",
-        "accuracy\n[95 % interval]",
-        "clear\nanswer",
-        *(one for one, _, _ in _TIMES),
-    ):
+    for name in _NAMES:
+        table.add_column(name, overflow="fold", min_width=len(name))
+    for name in figure_names:
         table.add_column(name, justify="right", no_wrap=True)
-    for cell in summary["cells"]:
-        table.add_row(*(printable(text, 80) for text in _row(cell, summary["cells"])))
+    for row in rows:
+        table.add_row(*(printable(text, 80) for text in row))
     return table
 
 

@@ -36,6 +36,7 @@ def test_a_limit_that_was_not_reached_is_a_question_mark() -> None:
 def test_a_withheld_percentile_says_how_many_samples_there_are() -> None:
     assert figures.time(latency(), "p95") == "- (n 12)"
     assert figures.time(latency(n=0), "p50") == "n/a (0 timed)"
+    assert figures.brief(latency(n=0), "p50") == "n/a"
 
 
 def test_negative_limits_stay_readable() -> None:
@@ -52,3 +53,8 @@ def test_a_mean_names_its_unit() -> None:
 
 def _share(value: float) -> dict[str, Any]:
     return {"value": value, "low": 0.05, "high": 0.2, "n": 5}
+
+
+def test_a_large_number_is_written_out() -> None:
+    entry = latency(unit="ratio", p50={"value": 1770.4, "low": 550.2, "high": 26600.0})
+    assert figures.time(entry, "p50") == "1770 [550-26600]"

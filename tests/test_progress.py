@@ -131,7 +131,7 @@ def test_our_own_lateness_is_said_and_its_latency_is_in_no_figure(
         loud.endpoint("m", 1)
         loud.trial(trial(), late)
         assert loud._figures() == "right so far 1/1"
-    assert "this machine was late: not counted" in capsys.readouterr().out
+    assert " ms (this machine was late: not counted)" in capsys.readouterr().out
 
 
 def test_a_long_run_without_a_terminal_says_something_every_hundred_turns(

@@ -146,6 +146,41 @@ def test_a_control_shows_what_was_expected_beside_what_was_measured(tmp_path: Pa
     assert "%" not in line
 
 
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("status", ["ok", "disconnected"])
+def test_a_narrow_terminal_shows_every_name_and_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    rows = [trial(f"q{n}", status, first_audible_ms=2449.0) for n in range(3)]
+    out = Screen()
+    with build(tmp_path, [item(f"q{n}") for n in range(3)], rows) as folder:
+        print_report(folder, summarised(folder), out)
+    table = out.getvalue().partition("accuracy:")[0]
+    assert "…" not in table
+    assert all(len(line) <= 80 for line in table.splitlines())
+    assert [line.split()[0:2] for line in table.splitlines() if "demo" in line] == [
+        ["bot", "demo"],
+        ["bot", "demo"],
+    ]
+
+
+def test_a_file_gets_one_table_however_wide(tmp_path: Path) -> None:
+    name = "an-endpoint-with-quite-a-long-name-of-the-kind-that-models-have-nowadays"
+    out = io.StringIO()
+    rows = [trial("q0", "disconnected", endpoint=name)]
+    with build(tmp_path, [item("q0")], rows) as folder:
+        print_report(folder, summarised(folder), out)
+    assert sum(name in line for line in out.getvalue().partition("accuracy:")[0].splitlines()) == 1
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_replies_stay_in_their_cell(tmp_path: Path, text: str) -> None:
     with sample(tmp_path, [text, "ok"]) as folder:
@@ -230,6 +265,15 @@ def test_two_runs_make_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert len({row["run"] for row in rows}) == 2
     assert run_command(*paths, "--format", "json") == 0
     assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+def test_a_run_that_is_named_twice_is_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sample(tmp_path) as folder:
+        path = folder.path
+    assert run_command(str(path), str(path)) == 0
+    assert capsys.readouterr().out.count("report.md") == 1
 
 
 def test_a_folder_that_is_no_run_is_the_users_mistake(tmp_path: Path) -> None:

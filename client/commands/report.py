@@ -55,8 +55,9 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("--published", "published tables are not part of this version", cure)
     into_folder = args.output is None and not _IN_FOLDER.isdisjoint(wanted)
     with ExitStack() as stack:
+        runs = {path.resolve(): path for path in args.runs}  # one that is named twice is one
         folders = [
-            stack.enter_context(RunFolder.open(path, write=into_folder)) for path in args.runs
+            stack.enter_context(RunFolder.open(path, write=into_folder)) for path in runs.values()
         ]
         for kind in wanted:
             if args.output is None and kind in _IN_FOLDER:
