@@ -162,7 +162,8 @@ def _refuse_unknown(word: str) -> None:
 def _complain(text: str) -> int:
     from voxmeter.client.terminal import printable
 
-    print(f"voxmeter: {printable(text)}", file=sys.stderr, flush=True)
+    told = text.removeprefix("voxmeter: ").removeprefix("voxmeter ")  # said once is enough
+    print(f"voxmeter: {printable(told)}", file=sys.stderr, flush=True)
     return USER_ERROR
 
 

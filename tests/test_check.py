@@ -149,6 +149,9 @@ def test_a_file_of_items_is_verified_with_its_clips(
     _wav(tmp_path / "q2.wav")
     assert main(["suites", "verify", str(file)]) == 0
     assert "2 clips are readable and have sound in them" in capsys.readouterr().out
+    file.write_text('{"id": "q", "text": "Who wrote Hamlet?", "kind": "open"}')
+    assert main(["suites", "verify", str(file)]) == 0
+    assert "no clips to read: every item is a text to be spoken" in capsys.readouterr().out
     assert main(["suites", "verify", str(tmp_path)]) == 2
     assert "is a folder; give the .jsonl file" in capsys.readouterr().err
     assert main(["suites"]) == 2

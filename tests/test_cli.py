@@ -129,7 +129,7 @@ def test_a_job_in_the_background_of_a_script_can_be_stopped_too(
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["rnu"], "voxmeter: no command 'rnu'; did you mean \"run\"?"),
+        (["rnu"], "no command 'rnu'; did you mean \"run\"?"),
         (["run", "--limt", "3"], "run: unknown option --limt; did you mean --limit?"),
         (
             ["run", "--limit", "x"],
@@ -138,7 +138,7 @@ def test_a_job_in_the_background_of_a_script_can_be_stopped_too(
         (["run", "--lim", "3"], "run: unknown option --lim; did you mean --limit?"),
         (["run", "a", "b"], "run: unknown argument b; see voxmeter run --help"),
         (["run", "--x=\x1b"], "run: unknown option --x; see voxmeter run --help"),
-        (["--frobnicate"], "voxmeter: unknown option --frobnicate; see voxmeter --help"),
+        (["--frobnicate"], "unknown option --frobnicate; see voxmeter --help"),
     ],
 )
 def test_a_wrong_command_line_is_2_and_one_line(

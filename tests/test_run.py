@@ -161,6 +161,18 @@ def test_a_dry_run_writes_nothing(bench: Path, capsys: pytest.CaptureFixture[str
     assert not (bench.parent / "runs").exists()
 
 
+def test_a_dry_run_can_be_read_by_a_program(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(bench), "--dry-run", "--json", "--limit", "2"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [cell["planned"] for cell in told["cells"]] == [2]
+    assert told["missing_clips"] == 0
+    assert told["streaming_s"] > 0
+    assert told["disk_bytes"] > 0
+    assert not (bench.parent / "runs").exists()
+
+
 def test_json_is_one_line_before_the_folder(
     bench: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shard", metavar="I/N", help="ask only part I of N, and do not score")
     parser.add_argument("--dry-run", action="store_true", help="say time and disk, ask nothing")
-    parser.add_argument("--json", action="store_true", help="print the summary as one line of JSON")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the summary, or what --dry-run finds, as one line of JSON",
+    )
     parser.add_argument("--quiet", action="store_true", help="print the run folder alone")
 
 
@@ -50,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         bench, selection = _chosen(args)
         prepared = stages.prepare(bench, **selection)
         if args.dry_run:
-            return _dry_run(prepared)
+            return _dry_run(prepared, as_json=args.json)
         folder = stages.create(prepared, selection)
     with folder:
         try:
@@ -131,15 +135,36 @@ def _refuse_with_resume(args: argparse.Namespace) -> None:
             )
 
 
-def _dry_run(prepared: Prepared) -> int:
+def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
+    import json
+
     from voxmeter.client.clips import missing
     from voxmeter.client.estimate import clip_length, estimate
     from voxmeter.client.terminal import human_bytes, human_seconds
 
     found = estimate(prepared.plan, prepared.bench, clip_length)
-    for cell in prepared.plan.cells():
-        print(f"{cell.endpoint}  {cell.suite}  {cell.condition}: {cell.planned} trials")
+    cells = list(prepared.plan.cells())
     absent = sum(bool(missing(item)) for item in prepared.plan.items())
+    if as_json:
+        told = {
+            "cells": [
+                {
+                    "endpoint": cell.endpoint,
+                    "suite": cell.suite,
+                    "condition": cell.condition,
+                    "planned": cell.planned,
+                }
+                for cell in cells
+            ],
+            "turns": found.trials,
+            "streaming_s": round(found.seconds, 1),
+            "disk_bytes": round(found.disk_bytes),
+            "missing_clips": absent,
+        }
+        print(json.dumps(told))
+        return 0
+    for cell in cells:
+        print(f"{cell.endpoint}  {cell.suite}  {cell.condition}: {cell.planned} trials")
     print(f"{found.trials} turns with warm-up, about {human_seconds(found.seconds)} of streaming,")
     print(f"{human_bytes(found.disk_bytes)} of disk, no judge calls, {absent} clips missing")
     return 0

@@ -71,7 +71,10 @@ def _verify(path: Path) -> int:
             f"{len(found.problems)} of {found.checked} clips cannot be used",
             "replace the files listed above",
         )
-    print(f"{found.checked} clips are readable and have sound in them")
+    if found.checked:
+        print(f"{found.checked} clips are readable and have sound in them")
+    else:
+        print("no clips to read: every item is a text to be spoken")
     return 0
 
 
