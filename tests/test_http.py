@@ -249,6 +249,22 @@ async def test_a_connection_that_was_closed_after_an_answer_is_opened_anew() -> 
     assert found == [b"1", b"2"]
 
 
+async def test_a_connection_that_nobody_used_in_time_is_opened_anew() -> None:
+    connections: list[Peer] = []
+
+    async def play(peer: Peer) -> None:
+        connections.append(peer)
+        if len(connections) > 1:
+            await peer.request()
+            await peer.old(b"second")
+
+    async with connected(play) as transport:
+        assert transport._link is not None
+        await transport._link.link._closed.wait()
+        await transport.send(QUESTION)
+        assert body([one.message for one in await one_answer(transport)]) == b"second"
+
+
 async def test_who_cannot_be_reached_again_is_lost_for_sender_and_listener() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
