@@ -127,7 +127,7 @@ class Link(asyncio.Protocol):
         found = await loop.start_tls(self._open(), self, context, server_hostname=host)
         if found is None:
             raise ConnectionResetError("")
-        self._transport = cast("asyncio.Transport", found)
+        self._transport = found
 
     async def close(self) -> None:
         """Drop the connection; never waits long."""

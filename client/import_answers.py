@@ -99,7 +99,8 @@ def _of_folder(folder: Path) -> dict[_Question, Answer]:
     for path in _files(folder):
         *where, name = path.relative_to(folder).parts
         suite = where[0] if where else None
-        question = _Question(suite, name[: -len(path.suffix)], *where[1:])
+        item = name[: -len(path.suffix)]
+        question = _Question(suite, item, where[1]) if where[1:] else _Question(suite, item)
         before = found.get(question, Answer())
         if path.suffix.lower() == ".txt":
             text = path.read_text(encoding="utf-8-sig", errors="replace").strip()

@@ -207,7 +207,12 @@ def _how(status: int) -> str:
 async def _writable(file: int) -> None:
     loop = asyncio.get_running_loop()
     waiting: asyncio.Future[None] = loop.create_future()
-    loop.add_writer(file, lambda: waiting.done() or waiting.set_result(None))
+
+    def wake() -> None:
+        if not waiting.done():
+            waiting.set_result(None)
+
+    loop.add_writer(file, wake)
     try:
         await waiting
     finally:
