@@ -279,6 +279,7 @@ async def test_a_session_that_is_cut_off_while_it_starts_leaves_nothing(tmp_path
         session.cancel()
         with pytest.raises(asyncio.CancelledError):
             await session
+    await asyncio.get_running_loop().shutdown_default_executor()  # where it was being started
     assert not children_named("toy.py hang")
 
 
