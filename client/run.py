@@ -98,10 +98,14 @@ def create(prepared: Prepared, selection: Mapping[str, Any]) -> RunFolder:
         UserError: If the folder cannot be made.
     """
     bench = prepared.bench
-    folder = RunFolder.create(
-        Path(bench.run.out), bench.run.name, _record(prepared, selection), prepared.redactor
-    )
-    folder.write_items(item.row() for item in prepared.plan.items())
+    with ExitStack() as closed_on_error:
+        folder = closed_on_error.enter_context(
+            RunFolder.create(
+                Path(bench.run.out), bench.run.name, _record(prepared, selection), prepared.redactor
+            )
+        )
+        folder.write_items(item.row() for item in prepared.plan.items())
+        closed_on_error.pop_all()
     return folder
 
 
@@ -114,10 +118,14 @@ def reopen(path: Path) -> tuple[Prepared, RunFolder]:
     with ExitStack() as stack:
         bench, selection = _recorded(stack.enter_context(RunFolder.open(path)).run, path)
         prepared = prepare(bench, **selection)
-    folder = RunFolder.open(path, write=True, redactor=prepared.redactor)
-    folder.remove_orphans()
-    if not any(folder.items()):
-        folder.write_items(item.row() for item in prepared.plan.items())
+    with ExitStack() as closed_on_error:
+        folder = closed_on_error.enter_context(
+            RunFolder.open(path, write=True, redactor=prepared.redactor)
+        )
+        folder.remove_orphans()
+        if not any(folder.items()):
+            folder.write_items(item.row() for item in prepared.plan.items())
+        closed_on_error.pop_all()
     return prepared, folder
 
 

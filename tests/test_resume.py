@@ -12,6 +12,7 @@ import voxmeter
 from voxmeter.client import config, run
 from voxmeter.client.cli import main
 from voxmeter.client.run import Prepared
+from voxmeter.client.runfolder import RunFolder
 from voxmeter.endpoints.errors import UserError
 
 
@@ -56,6 +57,24 @@ def test_a_run_begun_without_a_selection_is_the_whole(begun: Path) -> None:
     again, folder = run.reopen(begun)
     folder.close()
     assert len(again.plan) == len(prepared().plan)
+
+
+def test_a_run_that_cannot_go_on_is_not_kept_locked(
+    begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: RunFolder, *_: object) -> None:
+        raise UserError("disk", "no space left", "free some")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "remove_orphans", full)
+        patch.setattr(RunFolder, "write_items", full)
+        with pytest.raises(UserError) as kept:
+            run.reopen(begun)
+        with pytest.raises(UserError) as also_kept:
+            run.create(prepared(limit=2), {})
+    for folder in begun.parent.iterdir():
+        RunFolder.open(folder, write=True).close()
+    assert kept.value.found == also_kept.value.found == "no space left"
 
 
 @pytest.mark.parametrize(

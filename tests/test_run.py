@@ -115,6 +115,7 @@ def test_a_dead_endpoint_is_3_and_its_trials_are_disconnected(bench: Path) -> No
         (row["endpoint"], row["status"]) for row in rows(only_run(bench.parent), "trials")
     )
     assert statuses == {("dead", "disconnected"): 2, ("m", "ok"): 2}
+    assert main(["run", str(bench), "--quiet", "--limit", "2", "--shard", "1/1"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     with folder:
         try:
             return _stages(args, prepared, folder)
-        except (KeyboardInterrupt, OSError, Exception):
+        except (KeyboardInterrupt, Exception):
             print(f"voxmeter: go on with: voxmeter run --resume {folder.path}", file=sys.stderr)
             raise
 
@@ -81,8 +81,19 @@ def _stages(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> 
         if not silent:
             print("\nThis part is streamed; score the whole with: voxmeter score RUN")
         print(folder.path)
-        return 0
+        return _streamed(prepared, folder)
     return _finish(args, prepared, folder)
+
+
+def _streamed(prepared: Prepared, folder: RunFolder) -> int:
+    """Return the exit status of a part, which has no summary yet."""
+    from voxmeter.client.cli import DONE, ENDPOINT_FAILED
+
+    asked = {cell.endpoint for cell in prepared.plan.cells() if cell.planned}
+    for row in folder.newest_trials():
+        if row["status"] == "ok" and not row.get("warmup"):
+            asked.discard(row["endpoint"])
+    return ENDPOINT_FAILED if asked else DONE
 
 
 def _finish(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> int:
