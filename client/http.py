@@ -183,10 +183,15 @@ class _Exchange:
             secrets: What is taken out of the words of a refusal.
             limit: Largest body, bytes.
         """
-        taken = 0
+        taken, pieces = 0, bytearray()
         while True:
-            event = await self._next()
+            event = self._parsed()
+            if pieces and not isinstance(event, h11.Data):  # all of one read is one piece
+                yield Arrival(self._t_ns, Binary(bytes(pieces)))
+                pieces.clear()
             match event:
+                case None:
+                    await self._more()
                 case h11.Response(status_code=status) if not 200 <= status < 300:
                     yield await self._refused(event, secrets)
                     return
@@ -197,7 +202,7 @@ class _Exchange:
                     if taken > limit:
                         found = "a body was larger than max_message_mib"
                         raise ProtocolError("http", found, Binary(bytes(data)))
-                    yield Arrival(self._t_ns, Binary(bytes(data)))
+                    pieces += data
                 case h11.EndOfMessage():
                     yield Arrival(self._t_ns, Ended())
                     return
@@ -223,25 +228,31 @@ class _Exchange:
         return Arrival(t_ns, Ended(head.status_code, words))
 
     async def _next(self) -> h11.Event:
-        while True:
-            amid = self._state.their_state is h11.SEND_BODY
-            try:
-                event = self._state.next_event()
-            except h11.RemoteProtocolError as error:
-                if not self._last:
-                    where = "amid a body" if amid else "without an answer"
-                    raise ConnectionLostError(None, f"closed {where}") from error
-                found = f"does not answer as HTTP ({error})"
-                raise ProtocolError("http", found, Binary(self._last)) from error
-            if event is h11.NEED_DATA:
-                self._check_start()
-                chunk = await self.link.read()
-                self._t_ns, self._last = chunk
-                self._state.receive_data(chunk.data)
-            elif isinstance(event, h11.ConnectionClosed) or not isinstance(event, h11.Event):
-                raise ConnectionLostError(None, "closed without an answer")
-            else:
-                return event
+        while (event := self._parsed()) is None:
+            await self._more()
+        return event
+
+    async def _more(self) -> None:
+        self._check_start()
+        self._t_ns, self._last = await self.link.read()
+        self._state.receive_data(self._last)
+
+    def _parsed(self) -> h11.Event | None:
+        """Return what comes next, None if more bytes are needed to tell."""
+        amid = self._state.their_state is h11.SEND_BODY
+        try:
+            event = self._state.next_event()
+        except h11.RemoteProtocolError as error:
+            if not self._last:
+                where = "amid a body" if amid else "without an answer"
+                raise ConnectionLostError(None, f"closed {where}") from error
+            found = f"does not answer as HTTP ({error})"
+            raise ProtocolError("http", found, Binary(self._last)) from error
+        if event is h11.NEED_DATA:
+            return None
+        if isinstance(event, h11.ConnectionClosed) or not isinstance(event, h11.Event):
+            raise ConnectionLostError(None, "closed without an answer")
+        return event
 
     def _check_start(self) -> None:
         """Refuse what cannot become an answer, rather than wait for the rest of its head."""

@@ -203,6 +203,20 @@ async def test_chunked_bodies_come_out_whole_wherever_they_are_split(size: int) 
     assert found[-1] == Ended(None)
 
 
+async def test_many_small_chunks_of_one_read_are_one_piece() -> None:
+    chunks = b"1\r\nx\r\n" * 500
+    whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.say(whole)
+        await peer.gone()
+
+    found = await answer(play)
+    assert body(found) == b"x" * 500
+    assert len(found) < 10
+
+
 async def test_a_provisional_answer_is_not_the_answer() -> None:
     async def play(peer: Peer) -> None:
         await peer.request()
