@@ -192,5 +192,5 @@ def _table() -> tuple[str, ...]:
 
 
 def warm() -> None:
-    """Make what would otherwise be made while an answer is being waited for."""
-    _table()
+    """Make and load what would otherwise be made while an answer is being waited for."""
+    _numbers(b"")
