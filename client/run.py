@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,14 +71,22 @@ def prepare(
     for name in clips.speakers_of(list(made.items())):
         speakers.check(name)
     locate(bench.transcribe.model, "whisper", allow_downloads=bench.transcribe.allow_downloads)
-    _check_languages(bench, made)
+    check_languages(bench, (item.language for item in made.items()))
     return Prepared(bench, suites, made, redactor(bench))
 
 
-def _check_languages(bench: Bench, made: Plan) -> None:
-    """Refuse a transcriber that does not know a language: it would fail after days of asking."""
+def check_languages(bench: Bench, spoken: Iterable[str]) -> None:
+    """Refuse a transcriber that does not know a language: it would fail after days of asking.
+
+    Args:
+        bench: The resolved configuration; a language that it fixes is the only one that counts.
+        spoken: Languages of the items.
+
+    Raises:
+        UserError: If the bench's transcriber does not know one of them.
+    """
     fixed = bench.transcribe.language
-    for language in sorted({fixed} if fixed else {item.language for item in made.items()}):
+    for language in sorted({fixed} if fixed else set(spoken)):
         if language != "auto" and not hears(bench.transcribe.model, language):
             raise UserError(
                 f"{bench.source}: [transcribe] model",

@@ -135,6 +135,19 @@ def test_suites_are_listed_with_those_to_come(capsys: pytest.CaptureFixture[str]
     assert "voxeval            (not in this version)" in lines
 
 
+def test_a_transcriber_that_does_not_know_a_language_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"id": "q", "audio": "q.wav", "kind": "open", "language": "de"}
+    (tmp_path / "items.jsonl").write_text(json.dumps(row))
+    _wav(tmp_path / "q.wav")
+    bench = _bench(tmp_path, 'builtin = "echo"')
+    assert main(["check", bench, "--offline"]) == 2
+    found = capsys.readouterr()
+    assert "FAIL transcribe: " in found.out
+    assert '"tiny.en" does not know the language "de"; use a multilingual one' in found.err
+
+
 def test_a_file_of_items_is_verified_with_its_clips(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
     findings.good("config", f"{bench.source}: {_counted(bench)}")
     with findings.may_fail("features"):
         refuse_unbuilt(bench)
-    _check_suites(bench, findings)
+    languages = _check_suites(bench, findings)
     with findings.may_fail("transcribe"):
-        _check_model(bench, findings)
+        _check_model(bench, languages, findings)
     for endpoint in bench.endpoints:
         with findings.may_fail(f"endpoint {endpoint.name}"):
             _check_endpoint(bench, endpoint, findings, offline=args.offline)
@@ -119,17 +119,21 @@ def _counted(bench: Bench) -> str:
     return ", ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
 
 
-def _check_suites(bench: Bench, findings: Findings) -> None:
+def _check_suites(bench: Bench, findings: Findings) -> set[str]:
+    """Check every suite; return the languages of their items."""
     from voxmeter.client.bench_suites import load_suites
 
+    languages: set[str] = set()
     for table in bench.suites:
         with findings.may_fail(f"suite {table.label}"):
             (suite,) = load_suites(bench.model_copy(update={"suites": (table,)}))
             findings.good(f"suite {suite.name}", f"{len(suite.items)} items")
+            languages.update(item.language for item in suite.items)
             for warning in suite.warnings:
                 findings.note(f"suite {suite.name}", warning)
             _check_clips(suite, findings)
             _check_voices(suite, findings)
+    return languages
 
 
 def _check_clips(suite: Suite, findings: Findings) -> None:
@@ -174,11 +178,13 @@ def _check_voices(suite: Suite, findings: Findings) -> None:
             findings.good(f"voice {name}", "is installed")
 
 
-def _check_model(bench: Bench, findings: Findings) -> None:
+def _check_model(bench: Bench, languages: set[str], findings: Findings) -> None:
     from voxmeter.client.models import locate
+    from voxmeter.client.run import check_languages
 
     table = bench.transcribe
     found = locate(table.model, "whisper", allow_downloads=table.allow_downloads)
+    check_languages(bench, languages)
     findings.good("transcribe", f"{table.model}, sha256 {found.sha256[:12]}")
 
 
