@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
+from voxmeter.client.child import ChildDiedError
 from voxmeter.client.finish import finish
-from voxmeter.client.worker import Worker, WorkerDiedError
+from voxmeter.client.worker import Worker
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -41,9 +42,9 @@ class Finisher:
 
         Raises:
             UserError: If the disk is full.
-            WorkerDiedError: If the process died twice on this attempt.
+            ChildDiedError: If the process died twice on this attempt.
         """
         try:
             return await asyncio.wrap_future(self._worker.submit(finish, capture, attempt))
-        except WorkerDiedError:
+        except ChildDiedError:
             return await asyncio.wrap_future(self._worker.submit(finish, capture, attempt))

@@ -19,9 +19,10 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from voxmeter.client.audio import Pcm
+from voxmeter.client.child import ChildDiedError
 from voxmeter.client.model_files import user_cache
 from voxmeter.client.models import locate
-from voxmeter.client.transcribe_child import ChildDiedError, TranscribingChild
+from voxmeter.client.transcribe_child import TranscribingChild
 from voxmeter.client.transcribe_wire import Samples
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.asr import AsrSettings, Transcript

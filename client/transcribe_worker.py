@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from voxmeter.client.audio import Pcm, read, resample, sha256
+from voxmeter.client.child import pipes
 from voxmeter.client.transcribe_wire import Samples, receive, send
 from voxmeter.client.transcript_cache import TranscriptCache
 from voxmeter.endpoints.errors import ClipError, UserError
@@ -24,10 +24,7 @@ from voxmeter.scoring.asr import RATE, AsrSettings, Transcriber, Transcript, pla
 
 def main() -> None:
     """Serve one parent until it closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    requests = os.fdopen(os.dup(0), "rb")
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not get between the messages
+    requests, replies = pipes()
     with contextlib.suppress(EOFError, BrokenPipeError):
         setup, _ = receive(requests)
         _lower_priority(setup["priority"])

@@ -7,8 +7,9 @@ from functools import lru_cache
 from types import TracebackType
 from typing import Self
 
+from voxmeter.client.child import ChildDiedError
 from voxmeter.client.speakers import Samples, Speaker, speaker
-from voxmeter.client.worker import Worker, WorkerDiedError
+from voxmeter.client.worker import Worker
 from voxmeter.endpoints.errors import ClipError
 
 
@@ -53,7 +54,7 @@ class _Elsewhere:
         """Yield one sentence at a time, once all of them are spoken."""
         try:
             self.rate, pieces = self._worker.submit(_spoken, self.name, text).result()
-        except WorkerDiedError as error:
+        except ChildDiedError as error:
             raise ClipError(f"voice {self.name!r}", f"its process ended ({error})") from None
         yield from pieces
 

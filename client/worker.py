@@ -1,19 +1,10 @@
-"""A process beside this one that calls our own functions, one at a time, and dies with us.
-
-Unlike a pool of `multiprocessing` it never runs the user's main module again, so that a script
-without a `__main__` guard works; it holds none of this process's streams; and it ends by itself
-when this process is killed.
-"""
+"""A process beside this one that calls our own functions, one at a time, and dies with us."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pickle
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import traceback
 from collections.abc import Callable
@@ -21,12 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import IO, Any, ParamSpec, Self, TypeVar
 
+from voxmeter.client.child import Child, ChildDiedError, pipes
+
 _Taken = ParamSpec("_Taken")
 _Result = TypeVar("_Result")
-
-
-class WorkerDiedError(Exception):
-    """The process ended while it had work; the text is how, and the end of what it wrote."""
 
 
 class Worker:
@@ -40,7 +29,7 @@ class Worker:
         # One thread waits for the process, so that no caller's pool of threads fills up.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._lock = threading.Lock()
-        self._process: _Process | None = None
+        self._process: Child | None = None
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -66,7 +55,7 @@ class Worker:
 
         Returns:
             A future with the result, or the exception that the function raised, or
-            `WorkerDiedError`.
+            `ChildDiedError`.
         """
         return self._thread.submit(self._call, function, args, kwargs)
 
@@ -92,85 +81,43 @@ class Worker:
         request = pickle.dumps((function, args, kwargs), protocol=pickle.HIGHEST_PROTOCOL)
         with self._lock:
             if self._closed:
-                raise WorkerDiedError("it was ended")
+                raise ChildDiedError("it was ended")
             if self._process is None:
-                self._process = _Process()
+                self._process = Child("voxmeter.client.worker")
             process = self._process
         try:
-            done, result = process.ask(request)
-        except WorkerDiedError:
+            done, result = _asked(process, request)
+        except ChildDiedError:
             self._drop(process)
             raise
         if not done:
             raise result
         return result
 
-    def _drop(self, process: _Process) -> None:
+    def _drop(self, process: Child) -> None:
         with self._lock:
             if self._process is process:
                 self._process = None
         process.end()
 
 
-class _Process:
-    """The process as its parent sees it: started, asked, ended."""
+def _asked(child: Child, request: bytes) -> tuple[bool, Any]:
+    """Return whether the call came through, and its result or exception; blocking.
 
-    def __init__(self) -> None:
-        # The same import path as here, whatever folder or zip this program was started from.
-        code = (
-            f"import sys; sys.path[:] = {sys.path!r}; "
-            "from voxmeter.client.worker import main; main()"
-        )
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives until `end`
-        self._child = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-            [sys.executable, "-P", "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            start_new_session=True,  # Ctrl-C is for this process, which then ends the other
-        )
-        if self._child.stdin is None or self._child.stdout is None:
-            raise RuntimeError("a child without pipes")
-        self._requests, self._replies = self._child.stdin, self._child.stdout
-
-    def ask(self, request: bytes) -> tuple[bool, Any]:
-        """Return whether the call came through, and its result or exception; blocking.
-
-        Raises:
-            WorkerDiedError: If the process ended.
-        """
-        try:
-            _write(self._requests, request)
-            done, result = pickle.loads(_read(self._replies))  # noqa: S301 - our own process
-        except (OSError, EOFError):
-            raise WorkerDiedError(self._last_words()) from None
-        return bool(done), result
-
-    def kill(self) -> None:
-        """End the process now; any thread may call."""
-        self._child.kill()
-
-    def end(self) -> None:
-        """End the process and free what it held; may be called twice."""
-        self._child.kill()
-        self._child.wait()
-        for pipe in (self._requests, self._replies):
-            with contextlib.suppress(OSError):  # what was not sent yet has nobody to read it
-                pipe.close()
-        self._complaints.close()
-
-    def _last_words(self) -> str:
-        status = self._child.wait()
-        end = self._complaints.seek(0, os.SEEK_END)
-        self._complaints.seek(max(0, end - 400))
-        return f"exit status {status}; {self._complaints.read().decode(errors='replace').strip()}"
+    Raises:
+        ChildDiedError: If the process ended.
+    """
+    try:
+        _write(child.requests, request)
+        done, result = pickle.loads(_read(child.replies))  # noqa: S301 - our own process
+    except (OSError, EOFError):
+        raise child.died() from None
+    return bool(done), result
 
 
 def main() -> None:
     """Serve one parent until it closes the pipe or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not get between the replies
+    requests, replies = pipes()
     with contextlib.suppress(OSError):
         os.nice(19)
     with contextlib.suppress(EOFError, BrokenPipeError):

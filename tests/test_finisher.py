@@ -13,8 +13,8 @@ from typing import NoReturn
 import pytest
 from captures import attempt_in, capture_of
 
+from voxmeter.client.child import ChildDiedError
 from voxmeter.client.finisher import Finisher
-from voxmeter.client.worker import WorkerDiedError
 from voxmeter.endpoints.errors import UserError
 
 LIMIT_S = 20
@@ -66,7 +66,7 @@ class Deadly:
 async def test_an_attempt_that_kills_two_processes_is_told_and_the_next_one_is_served(
     finisher: Finisher, tmp_path: Path
 ) -> None:
-    with pytest.raises(WorkerDiedError, match="exit status 7"):
+    with pytest.raises(ChildDiedError, match="exit status 7"):
         await finisher.finish(capture_of(), attempt_in(tmp_path, poison=Deadly()))
     assert (await finisher.finish(capture_of(), attempt_in(tmp_path)))["status"] == "ok"
 
@@ -82,4 +82,4 @@ async def test_a_disk_that_refuses_is_the_users_one_line(
 def test_closing_with_work_under_way_does_not_wait(tmp_path: Path) -> None:
     with Finisher() as finisher:
         endless = finisher._worker.submit(signal.pause)
-    assert endless.cancelled() or isinstance(endless.exception(0), WorkerDiedError)
+    assert endless.cancelled() or isinstance(endless.exception(0), ChildDiedError)

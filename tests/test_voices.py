@@ -14,9 +14,9 @@ import pytest
 
 import voxmeter
 from voxmeter.client import clips
+from voxmeter.client.child import ChildDiedError
 from voxmeter.client.speakers import check, speaker
 from voxmeter.client.voices import Voices
-from voxmeter.client.worker import WorkerDiedError
 from voxmeter.endpoints.errors import ClipError, UserError
 from voxmeter.suites.suite import Item, Spoken
 
@@ -50,7 +50,7 @@ def test_a_voice_that_is_stopped_falls_silent_and_speaks_again_when_asked(voices
     while not endless.running():
         os.sched_yield()
     voices.stop()
-    with pytest.raises(WorkerDiedError):
+    with pytest.raises(ChildDiedError):
         endless.result(LIMIT_S)
     assert list(voices("hibari").speak("Hello?"))
 

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from voxmeter.client.audio import read
+from voxmeter.client.child import ChildDiedError
 from voxmeter.client.jsonlines import disk
 from voxmeter.client.models import locate
-from voxmeter.client.worker import Worker, WorkerDiedError, _pickled
+from voxmeter.client.worker import Worker, _pickled
 from voxmeter.endpoints.errors import ClipError, UserError
 
 LIMIT_S = 20
@@ -73,7 +74,7 @@ def test_what_a_function_prints_does_not_get_between_the_replies(worker: Worker)
 
 def test_a_death_is_told_and_the_next_call_finds_a_new_process(worker: Worker) -> None:
     first = worker.submit(os.getpid).result(LIMIT_S)
-    with pytest.raises(WorkerDiedError, match="exit status -9"):
+    with pytest.raises(ChildDiedError, match="exit status -9"):
         worker.submit(os.kill, first, signal.SIGKILL).result(LIMIT_S)
     assert worker.submit(os.getpid).result(LIMIT_S) != first
 
@@ -84,7 +85,7 @@ def test_a_process_that_died_between_two_calls_is_told_as_well(worker: Worker) -
     os.kill(pid, signal.SIGKILL)
     assert select.select([gone], [], [], LIMIT_S)[0]
     os.close(gone)
-    with pytest.raises(WorkerDiedError):
+    with pytest.raises(ChildDiedError):
         worker.submit(abs, -1).result(LIMIT_S)
     assert worker.submit(abs, -1).result(LIMIT_S) == 1
 
@@ -97,7 +98,7 @@ def test_a_worker_that_is_stopped_works_again_when_it_is_asked(worker: Worker) -
     while not endless.running():
         os.sched_yield()
     worker.stop()
-    with pytest.raises(WorkerDiedError):
+    with pytest.raises(ChildDiedError):
         endless.result(LIMIT_S)
     assert worker.submit(abs, -1).result(LIMIT_S) == 1
     with Worker("test") as idle:
@@ -112,8 +113,8 @@ def test_closing_does_not_wait_for_what_is_under_way() -> None:
     worker.close()
     assert select.select([gone], [], [], 0)[0]
     os.close(gone)
-    assert endless.cancelled() or isinstance(endless.exception(0), WorkerDiedError)
-    assert queued.cancelled() or isinstance(queued.exception(0), WorkerDiedError)
+    assert endless.cancelled() or isinstance(endless.exception(0), ChildDiedError)
+    assert queued.cancelled() or isinstance(queued.exception(0), ChildDiedError)
     worker.close()
 
 
