@@ -93,6 +93,20 @@ def test_our_pages_begin_as_those_of_the_genuine_server_and_its_client() -> None
     assert ours.data[headers:].count(b"OggS") == 2
 
 
+def test_every_message_of_the_genuine_server_holds_80_ms() -> None:
+    pytest.importorskip("sphn")
+    from voxmeter.client.encodings import decoder
+
+    file = Path(__file__).parent / "recordings" / "moshi" / "captured_bytes_as_pieces.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    said = [
+        bytes.fromhex(row["hex"]) for row in rows if row.get("from") == "server" and "hex" in row
+    ]
+    wire = decoder("opus", 24_000)
+    lengths = [len(wire.decode(message[1:])) for message in said if message[0] == 1]
+    assert lengths == [1920] * 14
+
+
 @given(st.lists(st.binary(max_size=64) | st.text(max_size=8), max_size=12))
 def test_any_messages_give_events_or_a_protocol_error(messages: list[bytes | str]) -> None:
     codec = client(Settings())
