@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 LONGEST = 400
 _HIDDEN = re.compile(
-    r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<!doctype[^>]*>", re.DOTALL | re.IGNORECASE
+    r"<(script|style|head|title)\b.*?</\1\s*>|<!--.*?-->|<!doctype[^>]*>", re.DOTALL | re.IGNORECASE
 )
 _TAG = re.compile(r"<[^>]*>")
 _SAYING = ("message", "detail", "error", "error_description", "reason", "msg")

@@ -318,7 +318,7 @@ PAGE = b"<!doctype html>\n<html><title>500</title><style>b{}</style><h1>Oh &amp;
         ("400 Bad", b'{"error": "no audio"}', "", "no audio"),
         ("400 Bad", b'{"message": "m", "type": "t", "code": 7}', "", "t: m"),
         ("429 Slow", b'{"error": {"code": "c"}}', "Retry-After: 20\r\n", "c; retry after 20"),
-        ("500 Broken", PAGE, "", "500 Oh & no"),
+        ("500 Broken", PAGE, "", "Oh & no"),
         ("503 Full House", b"", "", "Full House"),
         ("404 Not Found", b"[1]", "", "[1]"),
         ("502 Bad", b"\xff\xfe", "", "\ufffd\ufffd"),
