@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,19 @@ _KEPT_TEXT = 8192
 
 
 @dataclass(frozen=True, slots=True)
+class Lateness:
+    """How late this client may be before it spoils a trial's latency, ms.
+
+    Attributes:
+        send_ms: Of a frame or the commit, from 1 s before t0 on.
+        loop_ms: Of the event loop, between t0 and the first audible sample.
+    """
+
+    send_ms: float = marks.LATE_MS
+    loop_ms: float = marks.LATE_MS
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """Which attempt a capture belongs to, and where its files go.
 
@@ -37,11 +50,13 @@ class Attempt:
         fields: The fields of its line in `trials.jsonl` that were known before it ran.
         paths: Where its log and audio go.
         redactor: Takes secrets out of the log.
+        lateness: What spoils its latency.
     """
 
     fields: Mapping[str, Any]
     paths: AttemptPaths
     redactor: Redactor
+    lateness: Lateness = field(default_factory=Lateness)
 
 
 def finish(capture: Capture, attempt: Attempt) -> dict[str, Any]:
@@ -50,7 +65,7 @@ def finish(capture: Capture, attempt: Attempt) -> dict[str, Any]:
     rows = capture.rows
     rows[0]["output_rate"] = rate
     _attach_raw(capture)
-    found = marks.latency(rows, stream)
+    found = marks.latency(rows, stream, late_ms=attempt.lateness.send_ms)
     _write_audio(capture, attempt, rate, stream, found)
     _write_log(attempt, rows)
     return trial_row(capture, attempt, found, notes)
@@ -113,7 +128,7 @@ def trial_row(
         "latency": {name: _rounded(value) for name, value in found.latency.items()},
         "segments": found.segments,
         "stall_spans": found.stall_spans,
-        "audit": _audit(capture, found),
+        "audit": _audit(capture, found, attempt.lateness.loop_ms),
         "usage": capture.usage,
         "reply_text": capture.reply_text,
     }
@@ -134,7 +149,7 @@ def _status(
     return status, "; ".join([*faults, *notes]) or None
 
 
-def _audit(capture: Capture, found: marks.Marks) -> dict[str, Any]:
+def _audit(capture: Capture, found: marks.Marks, limit_ms: float) -> dict[str, Any]:
     """Return how exact this client itself was, and whether the latency may be used."""
     audible_ns = None
     first_audible = found.latency.get("first_audible_ms")
@@ -148,12 +163,12 @@ def _audit(capture: Capture, found: marks.Marks) -> dict[str, Any]:
         and found.t0_ns <= due
         and (audible_ns is None or due <= audible_ns)
     ]
-    valid = bool(found.audit.get("latency_valid", True)) and max(late, default=0.0) <= 20.0
+    punctual = max(late, default=0.0) <= limit_ms
     return {
         "send_lateness_ms": found.audit.get("send_lateness_ms"),
         "late_frames": found.audit.get("late_frames", 0),
         "loop_lag_ms": _percentiles(lag),
-        "latency_valid": valid,
+        "latency_valid": bool(found.audit.get("latency_valid", True)) and punctual,
         "warnings": found.audit.get("warnings", []),
         "host": socket.gethostname(),
     }

@@ -15,6 +15,7 @@ from voxmeter.client.bench_rules import refuse_unbuilt
 from voxmeter.client.bench_suites import load_suites
 from voxmeter.client.calibration import last
 from voxmeter.client.clip_source import ClipSource
+from voxmeter.client.finish import Lateness
 from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.models import hears, locate
 from voxmeter.client.runfolder import RunFolder
@@ -171,7 +172,8 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
             return target(bench, table, stack), table.concurrency or bench.run.concurrency
 
         source = ClipSource(voices)
-        Streaming(prepared.plan, folder, source, start, show, prepared.redactor).run()
+        lateness = Lateness(bench.run.send_lateness_limit_ms, bench.run.loop_lag_limit_ms)
+        Streaming(prepared.plan, folder, source, start, show, prepared.redactor, lateness).run()
 
 
 def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:

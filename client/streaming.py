@@ -11,11 +11,11 @@ import asyncio
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from voxmeter.client.clock import utc_now
-from voxmeter.client.finish import Attempt
+from voxmeter.client.finish import Attempt, Lateness
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
@@ -58,6 +58,7 @@ class Streaming:
             sessions at a time. What it pushed on the stack is undone when the endpoint is done.
         show: Who is told.
         redactor: Takes secrets out of what is written.
+        lateness: How late this client may be before it spoils a trial's latency.
     """
 
     plan: Plan
@@ -66,6 +67,7 @@ class Streaming:
     start: Callable[[str, ExitStack], tuple[Target, int]]
     show: Show
     redactor: Redactor
+    lateness: Lateness = field(default_factory=Lateness)
 
     def run(self) -> None:
         """Ask all that is left; blocks until it is done.
@@ -167,7 +169,8 @@ class _Asking:
             monitor=self.monitor,
         )
         paths = self.stage.folder.attempt_paths(fields)
-        return await self.finisher.finish(capture, Attempt(fields, paths, self.stage.redactor))
+        made = Attempt(fields, paths, self.stage.redactor, self.stage.lateness)
+        return await self.finisher.finish(capture, made)
 
 
 @contextmanager

@@ -44,7 +44,8 @@ NAMES = (
 """Every latency name of the contract; `stalls` is a count, `delivery_rate` a ratio."""
 
 LATE_MS = 20
-"""A frame that left later than this, from `WATCHED_S` before t0 on, spoils the trial's latency."""
+"""A frame that left later than this, from `WATCHED_S` before t0 on, spoils the trial's latency,
+unless the run says another limit."""
 WATCHED_S = 1
 
 _FROM_T0 = (
@@ -85,7 +86,7 @@ class Marks:
     audit: dict[str, Any]
 
 
-def latency(rows: Sequence[Row], stream: NDArray[np.float32]) -> Marks:
+def latency(rows: Sequence[Row], stream: NDArray[np.float32], *, late_ms: float = LATE_MS) -> Marks:
     """Return the marks of one attempt.
 
     Args:
@@ -93,6 +94,7 @@ def latency(rows: Sequence[Row], stream: NDArray[np.float32]) -> Marks:
             and said in `audit["warnings"]`.
         stream: Shape (n,), the decoded output without gaps, in [-1, 1], at the header's
             `output_rate`.
+        late_ms: A frame that left later than this spoils the trial's latency.
 
     Raises:
         ValueError: If the stream is not finite floats of one dimension.
@@ -127,7 +129,7 @@ def latency(rows: Sequence[Row], stream: NDArray[np.float32]) -> Marks:
         [_stall_span(stall, attempt.t0_ns or 0) for stall in stalls],
         _status(attempt, answer),
         list(answer.ranges) if answer is not None and answer.onset is not None else [],
-        {**_audit(attempt), "warnings": warnings},
+        {**_audit(attempt, late_ms), "warnings": warnings},
     )
 
 
@@ -322,14 +324,14 @@ def _status(attempt: Attempt, answer: Segment | None) -> Status:
     return "no_reply" if came else "timeout"
 
 
-def _audit(attempt: Attempt) -> Mapping[str, Any]:
+def _audit(attempt: Attempt, late_ms: float) -> Mapping[str, Any]:
     """Return how exactly this client itself sent, and whether that spoils the latency."""
     paced = [*attempt.frames, *([attempt.commit] if attempt.commit else [])]
     late = [(f.t_ns, (f.t_ns - f.due_ns) / _MS) for f in paced if f.due_ns is not None]
     watched_ns = (attempt.t0_ns or 0) - WATCHED_S * 1_000_000_000
     spoiled = 0
     if attempt.t0_ns is not None and attempt.header.pacing != "fast":
-        spoiled = sum(ms > LATE_MS and t_ns >= watched_ns for t_ns, ms in late)
+        spoiled = sum(ms > late_ms and t_ns >= watched_ns for t_ns, ms in late)
     lateness: dict[str, float] | None = None
     if late:
         values = [ms for _, ms in late]

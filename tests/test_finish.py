@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from voxmeter.client.audio import from_pcm16, to_pcm16
 from voxmeter.client.capture import Capture, Outcome
 from voxmeter.client.encodings import encoder
-from voxmeter.client.finish import decode, finish
+from voxmeter.client.finish import Lateness, decode, finish
 from voxmeter.endpoints.events import Encoding
 from voxmeter.scoring import log
 
@@ -275,6 +276,24 @@ def test_the_loops_own_lag_before_the_answer_spoils_its_latency(tmp_path: Path) 
         row = finished(capture_of(lags=[(t0 - 2 * 10**9, 0.1), (lag_at, 45.0)]), tmp_path)
         assert row["audit"]["latency_valid"] is valid
         assert row["audit"]["loop_lag_ms"]["max"] == 45.0
+
+
+@pytest.mark.parametrize(
+    ("limits", "valid"),
+    [
+        (Lateness(), False),
+        (Lateness(send_ms=40), False),
+        (Lateness(loop_ms=50), False),
+        (Lateness(send_ms=40, loop_ms=50), True),
+    ],
+)
+def test_how_late_is_too_late_is_the_users_to_say(
+    limits: Lateness, valid: bool, tmp_path: Path
+) -> None:
+    t0 = capture_of().rows[0]["t_ns"] + 2_000_000_000
+    capture = capture_of(late_ms=30, late=[99], lags=[(t0 + 10**8, 45.0)])
+    row = finish(capture, replace(attempt_in(tmp_path), lateness=limits))
+    assert row["audit"]["latency_valid"] is valid
 
 
 @pytest.mark.parametrize(("number", "valid"), [(10, True), (80, False), (99, False)])

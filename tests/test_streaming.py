@@ -18,7 +18,7 @@ from fakes import ToyCodec, ToyTransport
 from voxmeter.client import config
 from voxmeter.client.capture import Capture, Utterance
 from voxmeter.client.clips import Clip
-from voxmeter.client.finish import Attempt
+from voxmeter.client.finish import Attempt, Lateness
 from voxmeter.client.plan import Plan, Trial, build
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import RunFolder
@@ -85,6 +85,7 @@ class InPlace:
 
     problem: Exception | None = None
     ended: list[str]
+    lateness: Lateness | None = None
 
     def __init__(self) -> None:
         type(self).ended = []
@@ -99,6 +100,7 @@ class InPlace:
         await asyncio.sleep(0)
         if self.problem is not None:
             raise self.problem
+        type(self).lateness = attempt.lateness
         return {**attempt.fields, "status": "ok", "fault": None, "latency": {}}
 
 
@@ -222,6 +224,11 @@ def test_a_bad_clip_is_a_row_and_stops_nobody(sessions: Sessions, folder: RunFol
     assert rows[1]["fault"] == "bad1: holds no samples"
     assert set(rows[1]["latency"].values()) == {None}
     assert len(sessions.asked) == 2
+
+
+def test_how_late_is_too_late_reaches_every_attempt(sessions: Sessions, folder: RunFolder) -> None:
+    stream(plan("q0"), folder, lateness=Lateness(5, 7))
+    assert InPlace.lateness == Lateness(5, 7)
 
 
 def test_a_warm_up_turn_with_a_bad_clip_is_a_row_too(sessions: Sessions, folder: RunFolder) -> None:
