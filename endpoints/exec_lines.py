@@ -265,6 +265,7 @@ class Lines:
         if told.has("pcm_b64") == told.has("path"):
             raise told.problem("audio with one of pcm_b64 and path is wanted")
         if told.has("path"):
+            told.text("path")
             self._file_rate = rate
             return []
         return self._content(ReplyAudio(told.audio("pcm_b64"), "pcm16", rate))

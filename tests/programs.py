@@ -20,6 +20,15 @@ def answer(name, question):
         sys.exit(3)
     elif verb == "abort":
         os.abort()
+    elif verb == "signal":
+        os.kill(os.getpid(), int(words[1]))
+        time.sleep(600)
+    elif verb == "odd":
+        say(id=name, event="text", text='"path"', path="nowhere.wav")
+    elif verb == "broken":
+        print('{"path"')
+    elif verb == "number":
+        say(id=name, event="audio", path=3, sample_rate=16000)
     elif verb in ("hang", "babysit"):
         if verb == "babysit":
             sleep = "import time; time.sleep(600)"

@@ -205,6 +205,7 @@ def test_the_end_of_the_program_closes_the_session() -> None:
         (line(event="audio", pcm_b64=ENCODED), "sample_rate is missing"),
         (line(event="audio", sample_rate=16_000), "one of pcm_b64 and path"),
         (line(event="audio", sample_rate=16_000, pcm_b64=ENCODED, path="x"), "one of pcm_b64"),
+        (line(event="audio", sample_rate=16_000, path=3), "path is of type int"),
         (line(event="audio", sample_rate=0, pcm_b64=ENCODED), "sample_rate 0 is none"),
         (line(event="audio", sample_rate=10**400, pcm_b64=ENCODED), "a finite number"),
         (line(event="audio", sample_rate=16_000, pcm_b64="%"), "is not base64"),

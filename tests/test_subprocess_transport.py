@@ -18,14 +18,16 @@ import pytest
 from programs import toy
 
 from voxmeter.client.capture import Capture, Utterance
+from voxmeter.client.clock import SystemClock
+from voxmeter.client.guard import Guard
 from voxmeter.client.probe import knock
-from voxmeter.client.program import NICENESS
+from voxmeter.client.program import NICENESS, Program
 from voxmeter.client.speaking import Patience
 from voxmeter.client.subprocess_transport import Programs, SubprocessTransport
 from voxmeter.client.target import Target, attempt
-from voxmeter.client.transport import Launch, TransportSettings
+from voxmeter.client.transport import Arrival, Launch, TransportSettings
 from voxmeter.endpoints.codec import Address, Ended, Published, Settings, Text
-from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, UserError
+from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError, UserError
 
 PATIENCE = Patience(connect_timeout_s=20, first_reply_timeout_s=20, reply_limit_s=20)
 SHORT = replace(PATIENCE, first_reply_timeout_s=0.3, reply_limit_s=0.6)
@@ -140,6 +142,33 @@ async def test_a_program_that_dies_is_named_with_its_status_and_started_anew(
 async def test_a_signal_has_its_name(program: Toy) -> None:
     capture = await program.ask("abort")
     assert "the program was ended by SIGABRT: started" in outcome(capture)[1]
+    unnamed = await program.ask(f"signal {signal.SIGRTMIN + 3}")
+    assert f"the program was ended by signal {signal.SIGRTMIN + 3}" in outcome(unnamed)[1]
+
+
+async def test_a_path_that_is_no_sound_is_not_opened(program: Toy) -> None:
+    capture = await program.ask("odd")
+    assert (outcome(capture), capture.reply_text) == (("ended", ""), '"path"')
+
+
+async def test_one_that_talks_to_nobody_is_stopped(tmp_path: Path) -> None:
+    guard = Guard()
+    talk = "while True: print('x' * 1000)"
+    command = [sys.executable, "-I", "-S", "-c", talk]
+    program = Program(command, tmp_path, 10_000, SystemClock(), guard)
+    assert await asyncio.to_thread(program.gone, 20)
+    guard.close()
+    letters: list[Arrival] = []
+
+    async def read_all() -> None:
+        while True:
+            letters.append(await program.box.take())
+
+    with pytest.raises(ProtocolError, match="more than anybody could read, unasked"):
+        await read_all()
+    assert 40 <= len(letters) <= 120
+    assert isinstance((await program.box.take()).message, Ended)
+    guard.watch(0)  # a guard that was closed watches nothing
 
 
 @pytest.mark.parametrize("how", ["leave", "hum"])
@@ -168,6 +197,8 @@ def test_an_option_of_the_wrong_type_is_the_users_one_line(tmp_path: Path) -> No
         ("path /dev/zero", "/dev/zero: not a regular file"),
         ("path pipe", "not a regular file"),
         ("path toy.py", "toy.py: "),
+        ("broken", "not JSON: '{\"path\"'"),
+        ("number", "path is of type int"),
     ],
 )
 async def test_what_no_program_may_say_is_a_protocol_error_and_the_next_is_fresh(
@@ -353,10 +384,9 @@ async def test_a_dead_program_takes_no_question(program: Toy) -> None:
 
 
 async def test_a_question_larger_than_the_pipe_is_written_whole(program: Toy) -> None:
-    settings = Settings(instructions="environment", session_tag="x" * 300_000)
-    capture = await attempt(replace(program.target, settings=settings, patience=PATIENCE), question)
-    assert capture.outcome == "ended"
-    assert program.target.traits().history
+    how = "environment " + "x" * 300_000
+    capture = await program.ask(how)
+    assert json.loads(capture.reply_text)[2]["instructions"] == how
 
 
 @pytest.mark.parametrize(
