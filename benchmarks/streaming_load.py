@@ -24,12 +24,12 @@ import numpy as np
 
 from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
+from voxmeter.client.event_loop import loop_factory
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
-from voxmeter.client.streaming import loop_factory
 from voxmeter.client.target import Target, attempt, new_tag
 
 RATE, CLIP_S, FRAME_NS = 24_000, 4, 20_000_000

@@ -18,13 +18,13 @@ import numpy as np
 from voxmeter.client.audio import Pcm, from_pcm16, resample, to_pcm16, write_whole
 from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
+from voxmeter.client.event_loop import loop_factory
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
-from voxmeter.client.streaming import loop_factory
 from voxmeter.client.target import Target, attempt, new_tag
 
 LEADS_MS = (0, 200, 500)

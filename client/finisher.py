@@ -10,8 +10,6 @@ from voxmeter.client.finish import finish
 from voxmeter.client.worker import Worker
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from voxmeter.client.capture import Capture
     from voxmeter.client.finish import Attempt
 
@@ -29,12 +27,7 @@ class Finisher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._worker.close()
 
     async def finish(self, capture: Capture, attempt: Attempt) -> dict[str, Any]:

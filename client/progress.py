@@ -12,8 +12,6 @@ from voxmeter.scoring.metrics import Question, answer_outcome
 from voxmeter.scoring.types import Scored
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from rich.progress import Progress, TaskID
 
     from voxmeter.client.plan import Trial
@@ -70,12 +68,7 @@ class Loud:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

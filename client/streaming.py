@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from voxmeter.client.clock import utc_now
+from voxmeter.client.event_loop import loop_factory
 from voxmeter.client.finish import Attempt, Lateness
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
@@ -194,16 +195,6 @@ def _refuse_inside_a_loop() -> None:
         return
     cure = "call it in a thread: await asyncio.to_thread(voxmeter.converse, ...)"
     raise UserError("voxmeter", "was called inside a running event loop", cure)
-
-
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's loop where it is installed: its timers are finer. None: the standard one."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
 
 
 def _fields(trial: Trial) -> dict[str, Any]:

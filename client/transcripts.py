@@ -108,6 +108,8 @@ def transcribe_missing(
         reply = folder.attempt_paths(trial).reply
         if not reply.is_file():
             known[trial["key"]] = Heard(trial["attempt"], None, "the reply's audio is missing")
+            looked_at += 1
+            progress(looked_at)
             continue
         slim = {"key": trial["key"], "attempt": trial["attempt"]}
         pending.append((slim, asked, transcriber.submit(reply, trial["key"], asked)))

@@ -292,8 +292,10 @@ def test_files_that_were_not_kept_leave_the_trials_own_latency(tmp_path: Path) -
     folder, rows = sample(tmp_path, 2)
     folder.attempt_paths(rows[0]).reply.unlink()
     folder.attempt_paths(rows[1]).events.unlink()
+    told: list[Progress] = []
     with folder:
-        summary = score_run(folder, BENCH, transcriber=Pretender(TEXTS))
+        summary = score_run(folder, BENCH, transcriber=Pretender(TEXTS), progress=told.append)
+        assert Progress("transcribe", 2, 2) in told
         assert scores(folder, "first_audible_ms") == {}
         reason = scores(folder, "accuracy")[rows[0]["key"]]["unscored"]
     assert summary["cells"][0]["metrics"]["first_audible_ms"]["mean"]["value"] == 1.0

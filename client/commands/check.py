@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from voxmeter.client.target import Target
     from voxmeter.suites.suite import Suite
 
-ENDPOINT_FAILED = 3
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `[BENCH] --offline`."""
@@ -36,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from voxmeter.client import config
     from voxmeter.client.access import redactor
     from voxmeter.client.bench_rules import refuse_unbuilt
+    from voxmeter.client.cli import DONE, ENDPOINT_FAILED
 
     bench = config.load(args.bench)
     findings = Findings(redactor(bench))
@@ -50,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             _check_endpoint(bench, endpoint, findings, offline=args.offline)
     if findings.first is not None:
         raise findings.first
-    return ENDPOINT_FAILED if findings.refused else 0
+    return ENDPOINT_FAILED if findings.refused else DONE
 
 
 class Findings:

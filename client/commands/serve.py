@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
     from voxmeter.client.builtin_name import Builtin
@@ -88,6 +87,7 @@ def _serve(
     import asyncio
     import gc
 
+    from voxmeter.client.event_loop import loop_factory
     from voxmeter.client.servers.host import serving
     from voxmeter.client.servers.stopping import Stop
 
@@ -99,18 +99,8 @@ def _serve(
 
     gc.collect()
     gc.freeze()  # what was loaded stays: later collections need not look at it
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(serve())
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's loop where it is installed, else None for the standard one."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    made: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return made
 
 
 def _builtin(args: argparse.Namespace) -> Builtin:
