@@ -20,7 +20,7 @@ from voxmeter.client import audio
 from voxmeter.client.audio import Pcm
 from voxmeter.client.capture import Utterance
 from voxmeter.client.model_files import user_cache
-from voxmeter.endpoints.errors import ClipError, UserError
+from voxmeter.endpoints.errors import ClipError, UserError, VoxmeterError
 from voxmeter.suites.suite import Gap, Item, Recording, Spoken
 
 if TYPE_CHECKING:
@@ -195,7 +195,13 @@ def _kept(path: Path) -> Pcm | None:
 
 
 def _spoken(part: Spoken, place: str, voice: Speaker, path: Path) -> Pcm:
-    pieces = [np.asarray(piece, dtype=np.float32) for piece in voice.speak(part.text)]
+    try:
+        pieces = [np.asarray(piece, dtype=np.float32) for piece in voice.speak(part.text)]
+    except VoxmeterError:
+        raise
+    except Exception as error:  # a synthesiser is foreign code, and this is one text of many
+        found = f"voice {part.speaker!r} cannot say {part.text!r:.60}"
+        raise ClipError(place, f"{found} ({type(error).__name__}: {error})") from error
     if not sum(len(piece) for piece in pieces):
         raise ClipError(place, f"voice {part.speaker!r} has nothing to say for {part.text!r:.60}")
     # as the cache keeps it, so that the first trial hears the same as all later ones

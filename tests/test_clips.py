@@ -158,6 +158,32 @@ def test_a_recipe_that_gives_no_sound_is_a_bad_clip(
         clips.render(item(*recipe), Voice(), tmp_path)
 
 
+class FailingVoice(Voice):
+    """Fails after its first words, as a synthesiser does on a number of forty digits."""
+
+    error: Exception = IndexError("list index out of range")
+
+    def speak(self, text: str) -> Iterator[NDArray[np.float32]]:
+        yield from super().speak(text)
+        raise self.error
+
+
+def test_a_voice_that_fails_on_one_text_makes_one_bad_clip(tmp_path: Path) -> None:
+    with pytest.raises(ClipError) as caught:
+        clips.render(item(Spoken("1" * 40, "voice")), FailingVoice(), tmp_path)
+    assert caught.value.path == "s/q"
+    assert "voice 'voice' cannot say" in caught.value.problem
+    assert "IndexError: list index out of range" in caught.value.problem
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_voice_that_is_the_users_to_mend_stops_the_run(tmp_path: Path) -> None:
+    voice = FailingVoice()
+    voice.error = UserError("voice", "not installed", "install it")
+    with pytest.raises(UserError, match="not installed"):
+        clips.render(item(Spoken("Why?", "voice")), voice, tmp_path)
+
+
 def test_an_empty_clip_is_a_bad_clip() -> None:
     with pytest.raises(ClipError, match="holds no samples"):
         clips.clip(Pcm(np.zeros(0, dtype=np.float32), RATE), "place")
