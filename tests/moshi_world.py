@@ -232,7 +232,7 @@ async def converse_with(
     """Ask the question; return what the session left behind, and the world it was in."""
     world = World(script)
     codec = client(Settings(options=options))
-    async with listening(world.serve) as url:
+    async with asyncio.timeout(30), listening(world.serve) as url:
         capture = await converse(
             codec,
             Counting(world),

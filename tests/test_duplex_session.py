@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -404,6 +405,32 @@ async def test_pages_that_are_none_end_no_session_and_are_told_of(tmp_path: Path
     found = await trial(tmp_path, script)
     assert found.row["status"] == "no_reply"
     assert "opus" in found.row["fault"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_a_trial_ends_behind_what_its_marks_call_the_answer(
+    tmp_path: Path, seed: int
+) -> None:
+    draw = Random(seed)  # noqa: S311 - a draw that repeats
+    at_ms, sound = draw.uniform(0, 1500), []
+    for _ in range(draw.randint(0, 5)):
+        length_ms = draw.choice([60, 150, 300, 700, 1500])
+        sound.append((at_ms, voice(length_ms)))
+        at_ms += length_ms + draw.choice([100, 200, 500, 1000, 1400, 1600, 2500])
+    hiccups = {draw.uniform(0, 4000): draw.choice([100, 400, 900])}
+    script = Script(sound, pace=draw.choice([1.0, 1.2]), hiccups=hiccups)
+    found = await trial(tmp_path, script, replace(PATIENCE, reply_limit_s=15))
+    heard_ms = found.stream.size / RATE * 1000
+    if {"answer", "talk-over"} & set(found.roles):
+        assert found.row["status"] == "ok"
+        quiet_ms = heard_ms - found.row["segments"][-1]["stream_end_ms"]
+        assert quiet_ms == pytest.approx(1500, abs=160)
+        assert found.reply.size
+    else:
+        assert found.row["status"] == "no_reply"
+        waited_ms = (found.capture.ended_ns - found.row["t0_ns"]) / 1e6
+        assert waited_ms >= PATIENCE.first_reply_timeout_s * 1000
+        assert not found.reply.size
 
 
 def _channels(folder: Path) -> tuple[Samples, int]:
