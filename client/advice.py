@@ -53,6 +53,10 @@ def warnings_of(summary: Json, columns: Columns) -> list[dict[str, str]]:
     return [one.row() for one in found]
 
 
+def _some(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
 def _place(cell: Json) -> str:
     return f"{cell['endpoint']} on {cell['suite']} ({cell['condition']})"
 
@@ -81,20 +85,22 @@ def _of_status(cell: Json) -> Iterator[Advice]:
     if status.get("no_reply"):
         yield Advice(
             "silent-replies",
-            f"{place}: {status['no_reply']} silent replies (with nothing audible) count as wrong",
+            f"{place}: {_some(status['no_reply'], 'silent reply', 'silent replies')} (nothing "
+            "audible), counted as wrong",
             "listen to one (audio/), check the output format and rate of the endpoint",
         )
     if status.get("truncated"):
         yield Advice(
             "truncated",
-            f"{place}: {status['truncated']} replies did not end within the limit and are scored "
-            "on what came",
+            f"{place}: {_some(status['truncated'], 'reply', 'replies')} without an end within the "
+            "limit, scored on what came",
             "raise reply_limit_s, or ask for shorter answers in the instructions",
         )
     if status.get("bad_clip"):
         yield Advice(
             "bad-clip",
-            f"{place}: {status['bad_clip']} clips could not be spoken and are in no figure",
+            f"{place}: {_some(status['bad_clip'], 'clip', 'clips')} that could not be "
+            "spoken, in no figure",
             "voxmeter suites verify names the files",
         )
 
@@ -122,14 +128,15 @@ def _of_answers(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]
     if waiting["open"]:
         yield Advice(
             "open-unscored",
-            f"{place}: {waiting['open']} replies to open questions have no score: no judge yet",
+            f"{place}: {_some(waiting['open'], 'open question', 'open questions')} without a score: "
+            "no judge yet",
             "read them in the table of trials of report.md",
         )
     if waiting["untranscribed"]:
         yield Advice(
             "not-transcribed",
-            f"{place}: {waiting['untranscribed']} replies have no transcript and are in no figure "
-            "on answers",
+            f"{place}: {_some(waiting['untranscribed'], 'reply', 'replies')} without a "
+            "transcript, in no figure on answers",
             "voxmeter score RUN tries again and names the reason in scores.jsonl",
         )
     if accuracy["n"] and accuracy["low"] is None:
@@ -153,14 +160,15 @@ def _of_latency(cell: Json) -> Iterator[Advice]:
     if audible["invalid"]:
         yield Advice(
             "late-frames",
-            f"{place}: this machine sent or listened too late in {audible['invalid']} trials; "
-            "their latency is left out",
+            f"{place}: this machine sent or listened too late in "
+            f"{_some(audible['invalid'], 'trial', 'trials')}, whose latency is left out",
             "lower concurrency, or stop what else runs here; voxmeter calibrate shows the limit",
         )
     if 0 < audible["n"] < 20 and "control" not in cell:
         yield Advice(
             "few-samples",
-            f"{place}: {audible['n']} latencies; p95 needs 20 and p99 needs 100",
+            f"{place}: {_some(audible['n'], 'latency', 'latencies')}; p95 needs 20 and p99 needs "
+            "100",
             "more items or --trials",
         )
     if cell["latency_kind"] == "mixed":
@@ -209,7 +217,7 @@ def _of_run(summary: Json) -> Iterator[Advice]:
             yield Advice(
                 "no-success",
                 f"{endpoint}: not one trial succeeded",
-                "voxmeter check tries the connection; the table of failures has the statuses",
+                "voxmeter check tries the connection; report.md has a table of failures",
             )
     hosts = summary["audit"]["hosts"]
     if len(hosts) > 1:
@@ -225,7 +233,7 @@ def _of_run(summary: Json) -> Iterator[Advice]:
         yield Advice(
             "not-calibrated",
             "how exact this machine's timing is was not measured",
-            "voxmeter calibrate takes about 20 seconds",
+            "voxmeter calibrate --seconds 20 measures it",
         )
 
 

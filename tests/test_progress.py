@@ -134,6 +134,23 @@ def test_our_own_lateness_is_said_and_its_latency_is_in_no_figure(
     assert " ms (this machine was late: not counted)" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("timeout", "timeout  no reply within first_reply_timeout_s"),
+        ("no_reply", "no_reply  nothing audible came"),
+        ("truncated", "truncated  no end of the reply within reply_limit_s"),
+    ],
+)
+def test_a_status_without_a_fault_is_explained(
+    capsys: pytest.CaptureFixture[str], status: str, told: str
+) -> None:
+    with Loud(1) as loud:
+        loud.endpoint("m", 1)
+        loud.trial(trial(), row("", status, latency={}))
+    assert told in capsys.readouterr().out
+
+
 def test_a_long_run_without_a_terminal_says_something_every_hundred_turns(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

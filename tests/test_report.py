@@ -117,6 +117,14 @@ def test_the_table_shows_accuracy_latency_warnings_and_gates(tmp_path: Path) -> 
     assert "report.md" in text
 
 
+def test_a_warning_of_one_trial_is_in_the_singular(tmp_path: Path) -> None:
+    out = io.StringIO()
+    rows = [trial("q0", first_audible_ms=400.0)]
+    with build(tmp_path, [item("q0")], rows) as folder:
+        print_report(folder, summarised(folder), out)
+    assert "1 latency; p95 needs 20" in out.getvalue()
+
+
 def test_with_nothing_scored_the_reports_say_so_and_never_nan(tmp_path: Path) -> None:
     rows = [trial(f"q{n}", "disconnected") for n in range(4)]
     out = io.StringIO()
