@@ -128,8 +128,8 @@ def _of_answers(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]
     if waiting["open"]:
         yield Advice(
             "open-unscored",
-            f"{place}: {_some(waiting['open'], 'open question', 'open questions')} without a score: "
-            "no judge yet",
+            f"{place}: {_some(waiting['open'], 'open question', 'open questions')} without a "
+            "score: no judge yet",
             "read them in the table of trials of report.md",
         )
     if waiting["untranscribed"]:
