@@ -82,7 +82,7 @@ class Program:
             target=self._keep, args=(stderr,), name=f"{name} err", daemon=True
         )
         self._watch = Thread(target=self._wait, name=name, daemon=True)
-        for thread in (self._watch, self._talk, self._complaints):
+        for thread in (self._talk, self._complaints, self._watch):  # the last one joins the others
             thread.start()
 
     @property
