@@ -106,9 +106,11 @@ def _distinct(source: str, table: str, names: Sequence[str]) -> None:
     for number, name in enumerate(names, start=1):
         other = seen.setdefault(name.casefold(), number)
         if other != number:
+            same = names[other - 1] == name
+            found = "have the same name" if same else "have names that differ in case alone"
             raise UserError(
                 f'{source}: [[{table}]] "{printable(name)}"',
-                f"tables {other} and {number} have the same name",
+                f"tables {other} and {number} {found}",
                 "give each a name of its own",
             )
 

@@ -165,6 +165,10 @@ BAD = {
     ),
     # Names
     E + E + S: ('[[endpoint]] "a": tables 1 and 2 have the same name; give each a name of its own'),
+    E + E.replace('"a"', '"A"') + S: (
+        '[[endpoint]] "A": tables 1 and 2 have names that differ in case alone; '
+        "give each a name of its own"
+    ),
     E + S + S: '[[suite]] "demo": tables 1 and 2 have the same name; give each a name of its own',
     E + S + CONDITION + CONDITION: (
         '[[condition]] "noisy": tables 1 and 2 have the same name; give each a name of its own'
