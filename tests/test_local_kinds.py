@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from programs import toy
 
+from voxmeter import converse
 from voxmeter.client import config
 from voxmeter.client.audio import write_flac
 from voxmeter.client.cli import main
@@ -72,35 +73,27 @@ def test_what_programs_do_has_its_status_and_the_rest_goes_on(folder: Path) -> N
     brief = {"first_reply_timeout_s": 0.5, "reply_limit_s": 1.0, "connect_timeout_s": 20}
     path = bench(
         folder,
-        exec_table("fine", "hum"),
         exec_table("crash", "exit", **brief),
         exec_table("hang", "hang", **brief),
         exec_table("garbage", "print", **brief),
         exec_table("no-start", "hum", "fail", **brief),
         exec_table("silent", "silent", **brief),
         exec_table("error", "error", **brief),
-        exec_table("endless", "forever", **brief),
     )
     assert main(["run", str(path), "--quiet", "--limit", "1"]) == 3
     assert statuses(folder) == {
-        "fine": ["ok"],
         "crash": ["disconnected"],
         "hang": ["timeout"],
         "garbage": ["protocol_error"],
         "no-start": ["disconnected"],
         "silent": ["no_reply"],
         "error": ["refused"],
-        "endless": ["truncated"],
     }
     rows = {row["endpoint"]: row for row in trials(folder)}
     assert "exit status 3: ValueError: boom" in rows["crash"]["fault"]
     assert "exit status 7: no GPU" in rows["no-start"]["fault"]
     assert "Loading" in rows["garbage"]["fault"]
-    fine = rows["fine"]
-    assert fine["latency_kind"] == "request"
-    assert 0 < fine["latency"]["first_packet_ms"] <= fine["latency"]["first_audible_ms"]
-    assert fine["reply_text"].isdecimal()
-    (log,) = (only_run(folder) / "events" / "fine~mine~clean").iterdir()
+    (log,) = (only_run(folder) / "events" / "silent~mine~clean").iterdir()
     assert '"sample_rate": 16000' in log.read_text().replace('\\"', '"')
 
 
@@ -126,6 +119,16 @@ def test_imported_answers_are_scored_have_no_latency_and_are_made_up_later(
     accuracy = cell["metrics"]["accuracy"]
     assert (accuracy["value"], accuracy["n"]) == (0.5, 2)
     assert cell["metrics"]["first_text_ms"]["n"] == 0
+
+
+def test_a_script_asks_a_program_of_the_folder_it_runs_in(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    table = {"kind": "exec", "command": list(toy(folder)), "instructions": "silent"}
+    found = converse(table, "tone.flac", trials=1)
+    assert [trial["status"] for trial in found.trials] == ["no_reply"]
+    assert found.latency("first_audible_ms").missing == 1
 
 
 # The pages
@@ -164,7 +167,9 @@ def test_the_examples_of_the_pages_run_as_they_stand(
         "macaw": ["ok"],
     }
     rows = {row["endpoint"]: row for row in trials(folder)}
-    assert rows["always-yes"]["reply_text"] == "Yes."
+    spoken = rows["always-yes"]
+    assert (spoken["reply_text"], spoken["latency_kind"]) == ("Yes.", "request")
+    assert 0 < spoken["latency"]["first_packet_ms"] <= spoken["latency"]["first_audible_ms"]
     assert rows["hum"]["reply_text"] == "Hum."
     assert rows["macaw"]["latency_kind"] == "request"
     assert set(rows["macaw"]["latency"].values()) == {None}
