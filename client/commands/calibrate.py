@@ -28,7 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trials", type=int, default=5, metavar="N", help="of each case (default %(default)s)"
     )
-    parser.add_argument("--seconds", type=float, metavar="S", help="stop after about S seconds")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="stop after about S seconds (default: when all trials are made, some minutes)",
+    )
     parser.add_argument("--out", metavar="DIR", help="keep logs, audio and the truth log here")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
