@@ -6,6 +6,7 @@ Like every ear it only decides how long to stay; `scoring/segments.py` says what
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from voxmeter.client.encodings import Decoder, decoder
 from voxmeter.endpoints.events import Event, ReplyAudio, ReplyText
 from voxmeter.scoring.quiet import QuietDetector
+
+_PIECES = 64  # more than come between a moment and the word of it, one frame later
 
 
 class DuplexEar:
@@ -34,7 +37,8 @@ class DuplexEar:
         self._began_s = 0.0
         self._asked_s: float | None = None
         self._answer_from_s: float | None = None
-        self._last_ns = self._last_size = 0
+        self._last_ns = 0
+        self._pieces: deque[tuple[int, int]] = deque(maxlen=_PIECES)
         self._text: list[tuple[float, str]] = []
 
     @property
@@ -68,7 +72,7 @@ class DuplexEar:
                 with suppress(ValueError, RuntimeError):  # finishing the attempt tells of it
                     samples = self._decoder.decode(data).astype(np.float32)
                     self._detector.feed(samples / np.float32(32768))
-                    self._last_size = samples.size
+                    self._pieces.append((t_ns, samples.size))
                 self._look()
             case ReplyText(text):
                 self._text.append((self._place_s, text))
@@ -104,12 +108,17 @@ class DuplexEar:
         return self._detector.samples / self._rate if self._detector else 0.0
 
     def _heard_s(self, t_ns: int) -> float:
-        """Return which part of the stream a listener has heard: the last piece is still playing."""
-        if self._rate == 0:
-            return 0.0
-        piece_s = self._last_size / self._rate
-        playing_s = piece_s - (t_ns - self._last_ns) / 1e9
-        return self._place_s - min(max(0.0, playing_s), piece_s)
+        """Return which part of the stream a listener had heard at a moment that may be past.
+
+        Pieces have come since, or are still playing.
+        """
+        unheard = 0.0
+        for came_ns, size in reversed(self._pieces):
+            if came_ns <= t_ns:
+                unheard += max(0.0, size - (t_ns - came_ns) * self._rate / 1e9)
+                break
+            unheard += size
+        return self._place_s - unheard / self._rate if self._rate else 0.0
 
     def _look(self) -> None:
         """Note the answer when it is first heard: its words may have come a little before it."""

@@ -30,8 +30,8 @@ def hear(ear: DuplexEar, stream: Samples, start_ms: int = 0, chunk: int = CHUNK)
 
 
 def asked(ear: DuplexEar, before: Samples | None = None) -> DuplexEar:
-    hear(ear, silence(500) if before is None else before)
-    ear.question_ended(0)
+    last_ms = hear(ear, silence(500) if before is None else before)
+    ear.question_ended((last_ms + 20) * MS)  # all of it has been heard
     return ear
 
 
@@ -143,6 +143,14 @@ def test_the_last_piece_is_still_playing_when_the_question_ends() -> None:
         listening.question_ended((700 + played_ms) * MS)
         hear(listening, silence(1600), 800)
         assert listening.answering == heard
+
+
+def test_what_came_since_the_question_ended_had_not_been_heard_then() -> None:
+    listening = ear()
+    hear(listening, joined(silence(500), voice(300)))
+    listening.question_ended(560 * MS)  # told when the frame was sent, 240 ms later
+    hear(listening, silence(1600), 800)
+    assert listening.answering
 
 
 def test_words_that_came_before_their_sound_are_the_answers() -> None:
