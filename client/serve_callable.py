@@ -228,12 +228,13 @@ def _of_fields(value: dict[str, Any], rate: int) -> Iterator[Piece]:
 
 
 def _file_or_words(value: str) -> Piece:
+    if not value.lower().endswith(_SUFFIXES):
+        return Words(value)  # a word may well be the name of some file
     try:
-        is_file = len(value) < 4096 and Path(value).is_file()
+        is_file = Path(value).is_file()
     except (OSError, ValueError):
         is_file = False
-    looks_like_one = value.lower().endswith(_SUFFIXES) and not any(map(str.isspace, value))
-    return File(_there(value)) if is_file or looks_like_one else Words(value)
+    return File(_there(value)) if is_file or not any(map(str.isspace, value)) else Words(value)
 
 
 def _there(path: Any) -> str:  # noqa: ANN401 - what os.fspath gives
@@ -362,7 +363,7 @@ def _answer(
     for old in folder.iterdir():
         old.unlink()
     try:
-        for turn in request["history"]:
+        for turn in request.get("history", ()):
             if turn["audio"] is not None:
                 turn["audio"] = waveform(Path(turn["audio"]).read_bytes(), kind)
         sound, rate = waveform(Path(request["audio"]).read_bytes(), kind)

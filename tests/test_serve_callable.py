@@ -240,13 +240,14 @@ def test_a_rate_goes_with_its_waveform() -> None:
     assert answer({"text": "Yes."}) == [Words("Yes.")]
 
 
-def test_text_and_files_are_told_apart(tmp_path: Path) -> None:
+def test_text_and_files_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "reply of today.wav"
     path.write_bytes(wav())
     assert answer(str(path)) == answer(path) == [File(str(path))]
-    assert answer("Yes, in reply.wav") == [Words("Yes, in reply.wav")]
-    assert answer("x" * 10_000 + "\0") == [Words("x" * 10_000 + "\0")]
-    assert answer("\0") == [Words("\0")]
+    (tmp_path / "Paris").write_bytes(wav())
+    monkeypatch.chdir(tmp_path)
+    for words in ("Paris", "Yes, in reply.wav", "a " * 5_000 + ".wav", "\0 .wav", "\0"):
+        assert answer(words) == [Words(words)]
     assert answer("") == [Words("")]
     assert answer(wav()) == [File(wav())]
     assert answer(None) == []
