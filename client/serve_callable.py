@@ -228,13 +228,10 @@ def _of_fields(value: dict[str, Any], rate: int) -> Iterator[Piece]:
 
 
 def _file_or_words(value: str) -> Piece:
-    if not value.lower().endswith(_SUFFIXES):
-        return Words(value)  # a word may well be the name of some file
-    try:
-        is_file = Path(value).is_file()
-    except (OSError, ValueError):
-        is_file = False
-    return File(_there(value)) if is_file or not any(map(str.isspace, value)) else Words(value)
+    named = value.lower().endswith(_SUFFIXES)  # other words may be names of files by chance
+    if not named or (any(map(str.isspace, value)) and not os.path.isfile(value)):  # noqa: PTH113
+        return Words(value)  # Path.is_file() raises for a name that is too long
+    return File(_there(value))
 
 
 def _there(path: Any) -> str:  # noqa: ANN401 - what os.fspath gives
