@@ -280,12 +280,12 @@ def _trial_row(line: TrialLine) -> list[str]:
 
 
 class _Clips:
-    """Hashes of the clips that were played, and when, gathered while the trials go by."""
+    """Hashes of the clips, when they were played and what read the replies, trial by trial."""
 
     def __init__(self) -> None:
         self.hashes: set[str] = set()
         self.first, self.last = "", ""
-        self.models: set[str] = set()
+        self.recognisers: set[str] = set()
 
     def counted(self, lines: Iterable[TrialLine]) -> Iterator[TrialLine]:
         for line in lines:
@@ -293,6 +293,7 @@ class _Clips:
             started = str(line.trial.get("started_at") or "")
             self.first = min(self.first or started, started)
             self.last = max(self.last, started)
+            self.recognisers.add(line.recogniser)
             yield line
 
     def digest(self) -> str:
@@ -307,6 +308,7 @@ def _manifest(summary: Summary, run: Mapping[str, Any], clips: _Clips) -> Iterat
         "voxmeter": run.get("version") or run.get("voxmeter"),
         "trials": f"{trials}, from {clips.first} to {clips.last}",
         "clips": f"{len(clips.hashes - {''})}, hash of their hashes {clips.digest()}",
+        "replies read by": ", ".join(sorted(clips.recognisers - {""})) or "no recogniser",
         "hosts": ", ".join(audit["hosts"]),
         "machine": run.get("machine"),
         "send lateness, ms": f"p50 {late['p50']}, p99 {late['p99']}, max {late['max']}",

@@ -44,12 +44,14 @@ class Heard:
         text: None where there is no transcript.
         untranscribed: Why there is none.
         made_with: Model and settings, as one text.
+        model: The recogniser's name and the beginning of its hash, for people.
     """
 
     attempt: int
     text: str | None
     untranscribed: str | None = None
     made_with: str = ""
+    model: str = ""
 
 
 def is_spoken_reply(trial: Row) -> bool:
@@ -66,7 +68,8 @@ def known_transcripts(folder: RunFolder) -> dict[str, Heard]:
     known: dict[str, Heard] = {}
     for row in folder.rows("transcripts"):
         made_with = _made_with(row["model_hash"], row["settings"], row.get("asked"))
-        known[row["key"]] = Heard(row["attempt"], row["text"], None, made_with)
+        model = f"{row.get('model') or '?'} (sha256 {str(row['model_hash'])[:12]})"
+        known[row["key"]] = Heard(row["attempt"], row["text"], None, made_with, model)
     return known
 
 

@@ -25,6 +25,7 @@ class TrialLine:
         question: The item's question, empty where unknown.
         reference: The right answer, aliases joined by ` / `.
         reply: What was heard; for text-only replies the text.
+        recogniser: What heard it, empty where nothing was transcribed.
         answer: What the extractor understood, empty when it found nothing.
         rule: The rule that decided.
         right: None when there is no score.
@@ -36,6 +37,7 @@ class TrialLine:
     question: str
     reference: str
     reply: str
+    recogniser: str
     answer: str
     rule: str
     right: bool | None
@@ -108,6 +110,7 @@ def _line(
         question=str(item.get("question") or ""),
         reference=" / ".join(str(one) for one in aliases if one is not None),
         reply=text if trial.get("reply_channel") == "text" else (heard and heard.text) or "",
+        recogniser=heard.model if heard else "",
         answer=verdict.answer,
         rule=verdict.rule,
         right=None if verdict.value is None else verdict.value >= 1.0,

@@ -93,6 +93,7 @@ def test_the_report_prints_definitions_manifest_and_intervals_beside_the_numbers
         "few-samples",
         "gate",
         "hash of their hashes",
+        "| replies read by | tiny.en (sha256 00) |",
         "send lateness, ms",
         '"name": "bot"',
         "| here |",
