@@ -9,9 +9,6 @@ from voxmeter.scoring.definitions import Definition, definition
 
 Entry = Mapping[str, Any]
 
-HEADLINE = ("accuracy", "accuracy_parsed", "parse_rate")
-TIMES = ("first_audible_ms", "first_packet_ms", "reply_ms")
-
 
 def rate(entry: Entry | None) -> str:
     """Return a share as `62.5% [42-79]`; `n/a (0 scored)` when nothing was."""
@@ -58,11 +55,6 @@ def any_figure(name: str, entry: Entry) -> str:
 def meaning(name: str) -> Definition:
     """Return what a metric means; one that a plug-in added says only its name."""
     return definition(name) or Definition("score", None, name, "mean")
-
-
-def is_latency(entry: Entry) -> bool:
-    """Return whether an entry of `metrics` has percentiles."""
-    return "mean" in entry
 
 
 def _word(meant: Definition) -> str:

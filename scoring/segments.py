@@ -168,23 +168,6 @@ def stream_roles(
     return found
 
 
-def stream_over(
-    last_audible: int | None, samples: int, asked_at: int, rate: int, split_ms: int = SPLIT_MS
-) -> bool:
-    """Return whether a full-duplex trial may end: an answer was audible, then quiet for `split_ms`.
-
-    Args:
-        last_audible: One past the last audible sample of the output stream so far.
-        samples: Samples of the output stream so far.
-        asked_at: Where the output stream was at the user's end of speech.
-        rate: Samples a second of the output stream.
-        split_ms: Quiet in stream time that ends it.
-    """
-    if last_audible is None or last_audible <= asked_at:
-        return False
-    return samples - last_audible >= split_ms * rate / 1000
-
-
 def as_heard(segment: Segment, playout: Playout, stream: NDArray[np.float32]) -> Segment:
     """Return a segment with the first and last audible sample that a listener heard of it.
 

@@ -13,7 +13,6 @@ from voxmeter.scoring.attempt import read
 from voxmeter.scoring.playout import Arrival, listen, play
 from voxmeter.scoring.segments import (
     Segment,
-    stream_over,
     stream_roles,
     stream_segments,
     told_roles,
@@ -163,20 +162,3 @@ def test_duplex_segments_have_their_roles(
     playout = play([Arrival(start, samples[-1][1] + RATE)], RATE)
     found = stream_roles(segments, playout, ONSET_NS, T0_NS)
     assert [segment.role for segment in found] == roles
-
-
-@pytest.mark.parametrize(
-    ("last_audible", "samples", "over"),
-    [
-        (None, 10 * RATE, False),  # nothing has been said
-        (2 * RATE, 10 * RATE, False),  # only before the question ended
-        (4 * RATE, 5 * RATE, False),  # a pause so far
-        (4 * RATE, round(5.5 * RATE), True),
-    ],
-)
-def test_a_duplex_trial_is_over_after_quiet_behind_an_answer(
-    last_audible: int | None,
-    samples: int,
-    over: bool,
-) -> None:
-    assert stream_over(last_audible, samples, 3 * RATE, RATE) is over
