@@ -44,7 +44,8 @@ class ClipSource:
             if name in self._kept:
                 self._kept.move_to_end(name)
                 return self._kept[name]
-        clip = clips.render(item, self._speaker_for)  # unlocked: two may render one at a time
+        # Without the lock: other threads go on, and at worst two of them render the same clip.
+        clip = clips.render(item, self._speaker_for)
         with self._lock:
             if name not in self._kept:
                 self._kept[name] = clip

@@ -19,7 +19,8 @@ The first row is the header, `kind = "start"`:
 
 Every other row has `t_ns`, `dir` ("out" or "in"), `kind` and `bytes` (size of the message):
 
-    out  audio          due_ns, samples (paced frames, in order; a last one may be short)
+    out  audio          due_ns, samples (paced frames, in order; a last one may be short);
+                        burst, true where the next frame was due by then as well
     out  commit         due_ns (the message that closes the turn)
     out  request        (the start of a request that carries the whole clip)
     out  message        name (everything else we sent)
@@ -31,8 +32,12 @@ Every other row has `t_ns`, `dir` ("out" or "in"), `kind` and `bytes` (size of t
     in   reply_ended    reason, reply, detail
     in   speech_started, speech_stopped   audio_ms (what the server believes)
     in   input_transcript  text
-    in   interrupted, usage, rate_limit, fault, closed   the fields of the event
+    in   interrupted, usage, rate_limit, fault, closed   the fields of the event; the kind of a
+                        fault is fault_kind
     in   message        name (a message that led to no event)
+
+Messages of text that carry no reply audio have `data` as well: the text itself, its payloads
+replaced by their sizes, cut to 8,192 characters.
 
 One message that leads to several events has one row an event, all with the same `t_ns`; `bytes`
 is the message's size on the first of them and 0 on the others. `t_ns` of an outgoing row is taken
