@@ -97,3 +97,9 @@ def test_references_to_variables_are_filled_in() -> None:
     assert expand("{env:TEAM}-{env:KEY}", "place", environment) == "blue-k"
     with pytest.raises(UserError, match="NONE is not set"):
         expand("{env:NONE}", "place", environment)
+
+
+def test_a_secret_in_a_query_is_found_in_either_spelling_of_its_space() -> None:
+    redactor = Redactor(["open sesame/9"])
+    for spelled in ("open+sesame%2F9", "open%20sesame%2F9", "open%20sesame/9"):
+        assert redactor.text(f"ws://host/?key={spelled}&x=1") == f"ws://host/?key={MARK}&x=1"

@@ -349,6 +349,19 @@ def test_only_the_newest_attempt_is_scored(tmp_path: Path) -> None:
     assert summary["cells"][0]["metrics"]["accuracy"]["n"] == 1
 
 
+def test_a_later_attempt_is_read_for_itself(tmp_path: Path) -> None:
+    folder, rows = sample(tmp_path, 1)
+    with folder:
+        score_run(folder, BENCH, transcriber=Pretender(TEXTS))
+        again = {**rows[0], "attempt": 2}
+        with_files(folder, again)
+        folder.append("trials", again)
+        summary = score_run(folder, BENCH, transcriber=Pretender({"q0": "It is C."}))
+        read = [(row["attempt"], row["text"]) for row in folder.rows("transcripts")]
+    assert read == [(1, TEXTS["q0"]), (2, "It is C.")]
+    assert summary["cells"][0]["metrics"]["accuracy"]["value"] == 0.0
+
+
 def run_command(*words: str) -> int:
     import argparse
 

@@ -206,6 +206,13 @@ async def policy(peer: ToyTransport) -> None:
     peer.hang_up(1008, "key not allowed")
 
 
+async def policy_after_the_first_words(peer: ToyTransport) -> None:
+    peer.say("ready")
+    await peer.until(7, "audio")
+    peer.say(SOUND)
+    peer.hang_up(1008, "enough")
+
+
 async def vendor_code(peer: ToyTransport) -> None:
     peer.hang_up(4000, "old header")
 
@@ -243,6 +250,7 @@ async def left_after_the_end(peer: ToyTransport) -> None:
         (dropped, "disconnected", "1006"),
         (closed_early, "disconnected", "1000"),
         (policy, "refused", "key not allowed"),
+        (policy_after_the_first_words, "disconnected", "1008: enough"),
         (vendor_code, "refused", "4000"),
         (quota, "refused", "quota: says the toy"),
         (garbage, "protocol_error", "no such word: what?"),

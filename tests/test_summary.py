@@ -75,6 +75,19 @@ def test_a_bad_clip_leaves_n_and_is_counted(tmp_path: Path) -> None:
     assert "bad-clip" in codes(summary)
 
 
+def test_a_reply_that_could_not_be_transcribed_leaves_n_and_is_counted(tmp_path: Path) -> None:
+    rows = [trial(f"q{number}") for number in range(3)]
+    reason = "not transcribed: the reply's audio is missing"
+    scores = [
+        score(rows[0]),
+        score(rows[1], value=0.0),
+        score(rows[2], value=None, unscored=reason, detail={"counted": False}),
+    ]
+    with build(tmp_path, [item(f"q{number}") for number in range(3)], rows, scores) as folder:
+        accuracy = only_cell(summarise(folder))["metrics"]["accuracy"]
+    assert (accuracy["value"], accuracy["n"], accuracy["left_out"]) == (0.5, 2, 1)
+
+
 def test_failures_count_as_wrong_even_before_anything_was_scored(tmp_path: Path) -> None:
     rows = [trial("q0", "timeout"), trial("q1", "disconnected"), trial("q2")]
     with build(tmp_path, [item(f"q{n}") for n in range(3)], rows) as folder:
