@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
 import resource
 import tempfile
@@ -24,10 +23,11 @@ import numpy as np
 
 from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
-from voxmeter.client.event_loop import loop_factory
+from voxmeter.client.event_loop import heap_left_alone, loop_factory
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.lag import LoopMonitor
+from voxmeter.client.pacing import Spacing
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
 from voxmeter.client.target import Target, attempt, new_tag
@@ -51,9 +51,11 @@ async def measure(url: str, sessions: int, seconds: float, folder: Path) -> list
     async with LoopMonitor().watching() as monitor:
         with Finisher() as finisher:
             until = time.monotonic() + seconds
+            spacing = Spacing(sessions)
 
             async def session(number: int) -> None:
                 while time.monotonic() < until:
+                    await spacing.turn()
                     tag = new_tag()
                     stagger = number * FRAME_NS // sessions
                     capture = await attempt(
@@ -86,10 +88,8 @@ def main() -> None:
         options = ("--truth", str(folder / "truth"))
         url = stack.enter_context(serving("metronome", options=options))
         question(RATE)
-        gc.collect()
-        gc.freeze()
         began, cpu = time.monotonic(), time.process_time()
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with heap_left_alone(), asyncio.Runner(loop_factory=loop_factory()) as runner:
             rows = runner.run(measure(url + query, args.sessions, args.seconds, folder))
         wall, used = time.monotonic() - began, time.process_time() - cpu
         lines = [json.loads(line) for line in (folder / "truth").read_text().splitlines()]

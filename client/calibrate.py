@@ -18,11 +18,12 @@ import numpy as np
 from voxmeter.client.audio import Pcm, from_pcm16, resample, to_pcm16, write_whole
 from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
-from voxmeter.client.event_loop import loop_factory
+from voxmeter.client.event_loop import heap_left_alone, loop_factory
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
+from voxmeter.client.pacing import Spacing
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
 from voxmeter.client.target import Target, attempt, new_tag
@@ -148,7 +149,7 @@ def calibrate(
     with serving("metronome", kind=protocol, options=("--truth", str(truth_file))) as url:
         bench = _Bench(utterances, folder, url, protocol)
         rows: list[dict[str, Any]] = []
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with heap_left_alone(), asyncio.Runner(loop_factory=loop_factory()) as runner:
             for number in sessions:
                 try:
                     rows += runner.run(bench.measure(number, budget))
@@ -246,12 +247,14 @@ class _Bench:
                 ask = partial(self._one, sessions=sessions, finisher=finisher, monitor=monitor)
                 await ask(CASES[0], 0)  # not counted: it warms up both sides
                 until = None if budget.seconds is None else time.monotonic() + budget.seconds
+                spacing = Spacing(sessions)
 
                 async def session(number: int) -> None:
                     stagger_ns = number * _FRAME_MS * 1_000_000 // sessions
                     for case in cases:  # shared: whoever is free takes the next
                         if until is not None and time.monotonic() >= until:
                             return
+                        await spacing.turn()
                         rows.append(await ask(case, stagger_ns))
 
                 async with asyncio.TaskGroup() as group:

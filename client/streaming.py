@@ -8,18 +8,18 @@ are finished in a process beside this one.
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from voxmeter.client.clock import utc_now
-from voxmeter.client.event_loop import loop_factory
+from voxmeter.client.event_loop import heap_left_alone, loop_factory
 from voxmeter.client.finish import Attempt, Lateness
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
+from voxmeter.client.pacing import Spacing
 from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.endpoints.codec import Asked
@@ -86,7 +86,7 @@ class Streaming:
 
     async def _run(self) -> None:
         newest = self.folder.newest()
-        with _plan_left_alone():
+        with heap_left_alone():
             async with LoopMonitor().watching() as monitor:
                 with Finisher() as finisher:
                     for name in self.plan.endpoints:
@@ -101,7 +101,8 @@ class Streaming:
         with ExitStack() as stack:
             target, sessions = self.start(name, stack)
             self.show.endpoint(name, left)
-            one = _Asking(self, target, finisher, monitor, asyncio.Lock())
+            spacing = Spacing(sessions if _in_real_time(target) else 1)
+            one = _Asking(self, target, finisher, monitor, spacing, asyncio.Lock())
             trials = self.plan.remaining(name, newest)
             first = await one.warm_up(trials)
             queue = iter(trials) if first is None else _after(first, trials)
@@ -120,6 +121,7 @@ class _Asking:
     target: Target
     finisher: Finisher
     monitor: LoopMonitor
+    spacing: Spacing
     writing: asyncio.Lock
 
     async def warm_up(self, trials: Iterator[Trial]) -> Trial | None:
@@ -152,6 +154,7 @@ class _Asking:
     async def _converse(
         self, trial: Trial, fields: dict[str, Any], clip: Clip, stagger_ns: int
     ) -> dict[str, Any]:
+        await self.spacing.turn()
         tag = new_tag()
         fields |= {
             "started_at": utc_now().isoformat(timespec="milliseconds"),
@@ -174,19 +177,6 @@ class _Asking:
         return await self.finisher.finish(capture, made)
 
 
-@contextmanager
-def _plan_left_alone() -> Iterator[None]:
-    """Keep the collector from looking at what is there by now: the plan stays as it is."""
-    ours = gc.get_freeze_count() == 0
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if ours:
-            gc.unfreeze()
-
-
 def _refuse_inside_a_loop() -> None:
     """Say what to do where this thread has a loop already: it would stand still for the run."""
     try:
@@ -195,6 +185,11 @@ def _refuse_inside_a_loop() -> None:
         return
     cure = "call it in a thread: await asyncio.to_thread(voxmeter.converse, ...)"
     raise UserError("voxmeter", "was called inside a running event loop", cure)
+
+
+def _in_real_time(target: Target) -> bool:
+    """Return whether an endpoint is sent frames that must leave in time."""
+    return target.pacing == "real-time" and target.traits().turn_end != "request"
 
 
 def _fields(trial: Trial) -> dict[str, Any]:

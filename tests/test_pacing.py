@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from fakes import FrozenClock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voxmeter.client.pacing import Outgoing
+from voxmeter.client.pacing import Outgoing, Spacing
 
 
 def test_frame_k_is_due_when_its_last_sample_exists() -> None:
@@ -41,3 +42,33 @@ def test_a_stream_goes_on_from_the_moment_it_is_rebased_at() -> None:
 
 def test_silence_is_one_whole_frame_of_zeros() -> None:
     assert Outgoing(rate=16_000, start_ns=0, frame=320).silence == bytes(640)
+
+
+async def test_sessions_begin_one_by_one_spread_over_a_second() -> None:
+    clock = FrozenClock()
+    start = clock.now()
+    spacing = Spacing(4, clock)
+    begun = []
+    for _ in range(5):
+        await spacing.turn()
+        begun.append(clock.now() - start)
+    assert begun == [0, 250_000_000, 500_000_000, 750_000_000, 1_000_000_000]
+
+
+async def test_who_comes_late_does_not_make_the_next_ones_hurry() -> None:
+    clock = FrozenClock()
+    spacing = Spacing(2, clock)
+    await spacing.turn()
+    clock.t_ns += 10_000_000_000
+    late = clock.now()
+    await spacing.turn()
+    await spacing.turn()
+    assert clock.now() - late == 500_000_000
+
+
+async def test_one_session_at_a_time_never_waits() -> None:
+    clock = FrozenClock()
+    start = clock.now()
+    for _ in range(3):
+        await Spacing(1, clock).turn()
+    assert clock.now() == start
