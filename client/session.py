@@ -101,16 +101,6 @@ class Session:
             fast=ask.pacing == "fast",
         )
         self._usage: dict[str, float] = {}
-        self._question = Question(
-            codec,
-            transport,
-            ask,
-            self._record,
-            clock,
-            greeted=lambda: self._ear.greeted,
-            begun=self._ear.question_began,
-            spoken=self._spoken,
-        )
 
     def capture(self) -> Capture:
         """Return what the session left behind."""
@@ -187,11 +177,23 @@ class Session:
     async def _speak(self) -> None:
         traits, ready = self._codec.traits, self._ready or Ready()
         rate = ready.input_rate or traits.input_rate
+        # A local: as an attribute it would hold this session in a cycle, and thousands of rows
+        # would wait for the collector, which then stops every session while it frees them.
+        question = Question(
+            self._codec,
+            self._transport,
+            self._ask,
+            self._record,
+            self.clock,
+            greeted=lambda: self._ear.greeted,
+            begun=self._ear.question_began,
+            spoken=self._spoken,
+        )
         try:
             self._utterance = await asyncio.to_thread(self._ask.question, rate)
             self._spoken_by_ns = self.clock.now() + self._most_ns(self._utterance)
             self._changed.set()
-            await self._question.put(self._utterance, ready.input_encoding or traits.input_encoding)
+            await question.put(self._utterance, ready.input_encoding or traits.input_encoding)
         except ConnectionLostError:
             return  # the receiver hears the same end, with its reason
 

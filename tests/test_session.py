@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -355,3 +357,20 @@ async def test_an_answer_that_cannot_be_sent_any_more_loses_nothing_that_came() 
     assert "pong" not in transport.sent
     assert (capture.outcome, capture.reply_text) == ("ended", "Yes.")
     assert len(capture.audio) == 1
+
+
+async def test_a_session_is_freed_when_it_ends_and_not_by_the_collector() -> None:
+    """The collector stops every session; a finished one must leave it nothing to free."""
+    gc.collect()
+    gc.disable()
+    try:
+        codec = ToyCodec(Traits(RATE))
+        alive = weakref.ref(codec)  # the session holds it, and is held by nothing else
+        ways = Ask(question(), patience=BRIEF)
+        capture = await converse(codec, ToyTransport(answering), Address("toy://peer"), ways)
+        del codec
+        await asyncio.sleep(0)  # tasks that were cancelled let go in the loop's next turn
+        assert capture.outcome == "ended"
+        assert alive() is None
+    finally:
+        gc.enable()
