@@ -41,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Calibrate, print, and keep the result for reports.
 
+    Returns:
+        0, or 3 when no trial could be compared.
+
     Raises:
         UserError: For options that cannot be, or if the metronome does not start.
     """
@@ -70,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         usual = args.protocol == _PROTOCOL  # what reports show is this machine's plain error
         found = keep(result, folder if args.out else None, for_reports=usual)
     _print(result, found, as_json=args.json)
-    return 0
+    return 0 if result.errors else 3  # the metronome answered nothing that could be compared
 
 
 def _print(result: Calibration, found: dict[str, object], *, as_json: bool) -> None:

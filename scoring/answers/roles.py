@@ -124,6 +124,17 @@ def _conjoined(text: Text, members: Sequence[Mention]) -> bool:
     ) or any("&" in text.transcript.gap(m.first) for m in members[1:])
 
 
+def _all_stated(text: Text, members: Sequence[Mention]) -> bool:
+    """Return whether a statement ends in a list of letters: "The answer is B, C." states both."""
+    if len({m.label for m in members}) < 2 or any(m.how != "letter" for m in members):
+        return False
+    index = members[-1].last
+    further = text.at("and", index) or text.at("or", index)  # "B, C and E", E being no option
+    if further and index + further < len(text.transcript.tokens):
+        index += further + (len(text.transcript.tokens[index + further].text) == 1)
+    return text.closes(index)
+
+
 def assign(text: Text, groups: Sequence[Sequence[Mention]]) -> list[Mention]:
     """Return every mention with its role."""
     assigned: list[Mention] = []
@@ -132,6 +143,8 @@ def assign(text: Text, groups: Sequence[Sequence[Mention]]) -> list[Mention]:
         conjoined = len({m.label for m in members}) > 1 and _conjoined(text, members)
         before = _role_before(text, members[0].first, stop)
         after = _role_after(text, members[-1].last)
+        if before == "explicit" and after == "plain" and _all_stated(text, members):
+            conjoined = True
         for place, member in enumerate(members):
             first, last = place == 0, place == len(members) - 1
             own_before: Role = before if first or conjoined else "plain"
