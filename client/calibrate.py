@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -18,7 +18,7 @@ import numpy as np
 from voxmeter.client.audio import Pcm, from_pcm16, resample, to_pcm16, write_whole
 from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
-from voxmeter.client.event_loop import heap_left_alone, loop_factory
+from voxmeter.client.event_loop import loop_factory, undisturbed
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
@@ -149,7 +149,7 @@ def calibrate(
     with serving("metronome", kind=protocol, options=("--truth", str(truth_file))) as url:
         bench = _Bench(utterances, folder, url, protocol)
         rows: list[dict[str, Any]] = []
-        with heap_left_alone(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
             for number in sessions:
                 try:
                     rows += runner.run(bench.measure(number, budget))
@@ -301,6 +301,7 @@ class _Bench:
         return Target("metronome", self._protocol, f"{self._url}?{urlencode(query)}")
 
 
+@lru_cache(maxsize=256)  # made anew for each session, it would cost the others frames
 def _spoken(source: Utterance, trail_ms: int, rate: int) -> Utterance:
     """Return a question at a rate, with so much silence behind it."""
     pcm = resample(Pcm(from_pcm16(source.pcm), source.rate), rate)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from voxmeter.client.clock import utc_now
-from voxmeter.client.event_loop import heap_left_alone, loop_factory
+from voxmeter.client.event_loop import loop_factory, undisturbed
 from voxmeter.client.finish import Attempt, Lateness
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
@@ -86,7 +86,7 @@ class Streaming:
 
     async def _run(self) -> None:
         newest = self.folder.newest()
-        with heap_left_alone():
+        with undisturbed():
             async with LoopMonitor().watching() as monitor:
                 with Finisher() as finisher:
                     for name in self.plan.endpoints:
