@@ -127,6 +127,7 @@ def calibrate(
     utterances: Sequence[Utterance],
     folder: Path,
     *,
+    whole: Sequence[Utterance] = (),
     sessions: Sequence[int] = (1, 50),
     budget: Budget | None = None,
     protocol: str = "openai-realtime",
@@ -134,7 +135,9 @@ def calibrate(
     """Ask a metronome many times and compare every mark with its truth log.
 
     Args:
-        utterances: Questions without trailing silence, at any one rate.
+        utterances: Questions without trailing silence, at any one rate; short, to save time.
+        whole: Questions as long as a run's, which are asked instead where sessions run side by
+            side: short ones would open and close sessions more often than any run does.
         folder: Exists; gets `truth.jsonl`, `trials.jsonl`, logs and audio.
         sessions: Sessions at a time, measured one number after another.
         budget: How much to measure.
@@ -147,7 +150,7 @@ def calibrate(
     budget = budget or Budget()
     truth_file, trials_file = folder / "truth.jsonl", folder / "trials.jsonl"
     with serving("metronome", kind=protocol, options=("--truth", str(truth_file))) as url:
-        bench = _Bench(utterances, folder, url, protocol)
+        bench = _Bench(utterances, whole, folder, url, protocol)
         rows: list[dict[str, Any]] = []
         with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
             for number in sessions:
@@ -229,9 +232,14 @@ class _Bench:
     """The measuring half: sessions that take the next case until the budget is spent."""
 
     def __init__(
-        self, utterances: Sequence[Utterance], folder: Path, url: str, protocol: str
+        self,
+        utterances: Sequence[Utterance],
+        whole: Sequence[Utterance],
+        folder: Path,
+        url: str,
+        protocol: str,
     ) -> None:
-        self._utterances, self._folder = utterances, folder
+        self._utterances, self._whole, self._folder = utterances, whole, folder
         self._url, self._protocol = url, protocol
         traits = Target("metronome", protocol, url).traits()
         self.opus, self._duplex = traits.input_encoding == "opus", traits.full_duplex
@@ -271,7 +279,8 @@ class _Bench:
         finisher: Finisher,
         monitor: LoopMonitor,
     ) -> dict[str, Any]:
-        source = self._utterances[self._made % len(self._utterances)]
+        questions = self._whole if sessions > 1 and self._whole else self._utterances
+        source = questions[self._made % len(questions)]
         self._made += 1
         tag = new_tag()
         capture = await attempt(

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _PROTOCOL = "openai-realtime"
 _QUESTION_S = 0.8
-_HUSH_S = 0.1
+_WHOLE_S = 4.0
+_HUSH_S = 0.3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +69,12 @@ def run(args: argparse.Namespace) -> int:
         with disk(folder):
             folder.mkdir(parents=True, exist_ok=True)
         result = calibrate(
-            _questions(), folder, sessions=sessions, budget=budget, protocol=args.protocol
+            _questions(_QUESTION_S),
+            folder,
+            whole=_questions(_WHOLE_S),
+            sessions=sessions,
+            budget=budget,
+            protocol=args.protocol,
         )
         usual = args.protocol == _PROTOCOL  # what reports show is this machine's plain error
         found = keep(result, folder if args.out else None, for_reports=usual)
@@ -94,8 +100,8 @@ def _intention(sessions: Sequence[int], budget: Budget) -> str:
     return f"Measuring this machine's own timing error with {numbers} sessions at a time{about}."
 
 
-def _questions() -> list[Utterance]:
-    """Return the last words of every recorded demo question: short, with natural ends.
+def _questions(longest_s: float) -> list[Utterance]:
+    """Return the last seconds of every recorded demo question, with its natural end.
 
     Digital silence stands before each, so that both sides hear the same background.
     """
@@ -110,7 +116,7 @@ def _questions() -> list[Utterance]:
     for item in catalog.load("demo", "demo", {}, _here()).items:
         made = render(item, speaker)
         end = made.bounds.end_sample
-        start = max(made.bounds.onset_sample, end - int(_QUESTION_S * made.pcm.rate))
+        start = max(made.bounds.onset_sample, end - int(longest_s * made.pcm.rate))
         hush = np.zeros(int(_HUSH_S * made.pcm.rate), dtype=np.float32)
         words = np.concatenate([hush, made.pcm.samples[start:end]])
         cut = clip(Pcm(words, made.pcm.rate), item.item)
