@@ -10,6 +10,7 @@ from voxmeter.client.bench import Bench, Endpoint, Suite
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.errors import UserError
+from voxmeter.endpoints.kind import HTTP, WEBSOCKET, Kind, load
 
 _SCHEMES = ("ws", "wss", "http", "https", "mqtt", "mqtts", "unix")
 _PLAIN = ("demo", "jsonl")
@@ -77,7 +78,7 @@ def _check_protocol(bench: Bench, endpoint: Endpoint) -> None:
     from voxmeter.client.targets import pool, settings
 
     pool(bench, endpoint)
-    codec = catalog.load(catalog.find(endpoint.kind).codec)
+    codec = load(catalog.find(endpoint.kind).codec)
     if not callable(codec):
         return
     place = f'{bench.source}: [[endpoint]] "{printable(endpoint.name)}"'
@@ -127,11 +128,11 @@ def _check_endpoint(place: str, endpoint: Endpoint) -> None:
         _check_header(f"{place} headers.{printable(name, 60)}", name, value)
 
 
-def _check_place(place: str, endpoint: Endpoint, kind: catalog.Kind) -> None:
+def _check_place(place: str, endpoint: Endpoint, kind: Kind) -> None:
     """Check that what says where an endpoint is fits its kind."""
     if endpoint.url is not None:
         _check_url(f"{place} url", endpoint.url)
-        if kind.transport == catalog.HTTP and endpoint.url.startswith(("ws:", "wss:")):
+        if kind.transport == HTTP and endpoint.url.startswith(("ws:", "wss:")):
             found = f"is a websocket's; kind {kind.name} speaks HTTP"
             raise UserError(f"{place} url", found, 'write it like "http://host/path"')
     if endpoint.command == ():
@@ -141,7 +142,7 @@ def _check_place(place: str, endpoint: Endpoint, kind: catalog.Kind) -> None:
     if kind.place == "url":
         if given is None and kind.name in catalog.KINDS:
             raise UserError(f"{place} url", "is missing", 'add url = "..." or builtin = "cascade"')
-        if given == "command" and kind.transport in {catalog.WEBSOCKET, catalog.HTTP}:
+        if given == "command" and kind.transport in {WEBSOCKET, HTTP}:
             found = f"kind {kind.name} talks to a URL, not to a program"
             raise UserError(f"{place} command", found, "give its url")
         if given == "builtin" and kind.name in catalog.KINDS and kind.server is None:

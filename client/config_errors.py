@@ -221,8 +221,8 @@ def _better_cure(path: Sequence[str | int], data: Mapping[str, Any]) -> str | No
 def _options(endpoint: Mapping[str, Any]) -> list[str]:
     from voxmeter.endpoints import catalog
 
-    kind = catalog.KINDS.get(str(endpoint.get("kind", "openai-realtime")))
-    return list(kind.options) if kind is not None else []
+    name = str(endpoint.get("kind", "openai-realtime"))
+    return list(catalog.find(name).options) if name in catalog.KINDS else []
 
 
 _NOT_IN_FILES = frozenset({"source", "folder", "packaged"})

@@ -16,6 +16,7 @@ from voxmeter.client.transport import Transport, TransportSettings
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Address, Asked, Codec, Settings, Traits
 from voxmeter.endpoints.events import Event
+from voxmeter.endpoints.kind import load
 
 _TAG = "{session_tag}"
 
@@ -52,7 +53,7 @@ class Target:
 
     def codec(self, tag: str = "", asked: Asked | None = None) -> Codec:
         """Return a fresh codec for one session."""
-        make = cast("Callable[[Settings], Codec]", catalog.load(catalog.find(self.kind).codec))
+        make = cast("Callable[[Settings], Codec]", load(catalog.find(self.kind).codec))
         return make(replace(self.settings, session_tag=tag, asked=asked))
 
     def transport(self) -> Transport:
@@ -60,7 +61,7 @@ class Target:
         if self.carrier is not None:
             return self.carrier()
         kind = catalog.find(self.kind)
-        make = cast("Callable[[TransportSettings], Transport]", catalog.load(kind.transport))
+        make = cast("Callable[[TransportSettings], Transport]", load(kind.transport))
         return make(self.wire)
 
     def traits(self) -> Traits:

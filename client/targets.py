@@ -17,6 +17,7 @@ from voxmeter.client.terminal import printable
 from voxmeter.client.transport import Launch, Pool, TransportSettings
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Settings
+from voxmeter.endpoints.kind import load
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench, Endpoint
@@ -74,7 +75,7 @@ def pool(bench: Bench, endpoint: Endpoint) -> Pool | None:
     kind = catalog.find(endpoint.kind)
     if kind.pool is None:
         return None
-    make = cast("Callable[[Launch], Pool]", catalog.load(kind.pool))
+    make = cast("Callable[[Launch], Pool]", load(kind.pool))
     launch = Launch(
         place=f'{bench.source}: [[endpoint]] "{printable(endpoint.name)}"',
         folder=Path(endpoint.folder) if endpoint.folder else bench.folder,

@@ -167,6 +167,8 @@ class Traits:
         full_duplex: Whether output flows all the time, so that replies must be found in it.
         first_speaker: Who speaks first; an endpoint that greets is heard out before the question.
         history: Whether `Codec.turn` works.
+        takes_text: Whether `Codec.text` works, as it must for questions that are asked in writing
+            beside the audio.
         reply_end: `told` where the protocol says that a reply is over (`ReplyEnded`); `final` where
             nothing can come after that, so that nobody need listen for a tail; `quiet` where
             only silence does, so that the driver decides, as it does in full duplex.
@@ -183,6 +185,7 @@ class Traits:
     full_duplex: bool = False
     first_speaker: Literal["user", "endpoint"] = "user"
     history: bool = False
+    takes_text: bool = False
     reply_end: Literal["told", "final", "quiet"] = "told"
     lead_in_ms: int = 0
     min_turn_ms: int = 0

@@ -132,12 +132,15 @@ class Fault:
         retryable: Whether asking again later can help.
         message: The endpoint's words, with its code.
         fatal: Whether the turn is over; many errors leave a session usable.
+        retry_after_s: How long the endpoint asks us to wait before we ask again; None where it
+            names no time.
     """
 
     kind: FaultKind
     retryable: bool
     message: str
     fatal: bool = True
+    retry_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

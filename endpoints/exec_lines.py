@@ -44,6 +44,7 @@ from voxmeter.endpoints.events import (
     Usage,
 )
 from voxmeter.endpoints.fields import Fields, parse_object
+from voxmeter.endpoints.kind import Kind
 
 RATE = 16_000
 """Samples a second of the question, unless the endpoint or its table says otherwise."""
@@ -66,6 +67,33 @@ _LOWEST, _HIGHEST = 1_000, 768_000
 _SHOWN = 100
 
 Protocol = Literal["exec", "python", "import"]
+
+KIND = Kind(
+    name="exec",
+    about="a program of yours, in any language: lines of JSON on its standard streams",
+    codec="voxmeter.endpoints.exec_lines:client",
+    transport="voxmeter.client.subprocess_transport:SubprocessTransport",
+    known_by="a protocol of our own; tried on programs of its tests, Python 3.8 to 3.13",
+    docs="docs/endpoints/exec.md",
+    options_at="voxmeter.endpoints.exec_lines:OPTIONS",
+    place="command",
+    pool="voxmeter.client.subprocess_transport:Programs",
+    usage_at="voxmeter.client.usage:program",
+)
+
+IMPORT_KIND = Kind(
+    name="import",
+    about="answers made elsewhere: a folder of audio files, or a file of JSON lines",
+    codec="voxmeter.endpoints.exec_lines:imported",
+    transport="voxmeter.client.import_transport:ImportTransport",
+    known_by="a format of our own",
+    docs="docs/endpoints/import.md",
+    options_at="voxmeter.client.import_transport:OPTIONS",
+    place="options",
+    pool="voxmeter.client.import_transport:Imported",
+    timed=False,
+    usage_at="voxmeter.client.usage:answers",
+)
 
 
 def client(settings: Settings) -> Lines:
@@ -338,3 +366,18 @@ def _wav(pcm: bytes, rate: int) -> bytes:
         file.setframerate(rate)
         file.writeframes(pcm)
     return whole.getvalue()
+
+
+PYTHON_KIND = Kind(
+    name="python",
+    about="a Python function of yours, called in this process",
+    codec="voxmeter.endpoints.exec_lines:in_process",
+    transport="voxmeter.client.python_transport:PythonTransport",
+    known_by="a protocol of our own; the function is called as VoxEval calls its models (read "
+    "in source)",
+    docs="docs/endpoints/python.md",
+    options_at="voxmeter.client.python_transport:OPTIONS",
+    place="options",
+    pool="voxmeter.client.python_transport:Functions",
+    usage_at="voxmeter.client.usage:function",
+)

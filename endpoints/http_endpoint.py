@@ -34,6 +34,7 @@ from voxmeter.endpoints.http_replies import (
     WavBody,
 )
 from voxmeter.endpoints.json_path import Picker, Places
+from voxmeter.endpoints.kind import HTTP, Kind
 from voxmeter.endpoints.mixed_replace import boundary_of
 from voxmeter.endpoints.option_table import OptionTable
 from voxmeter.endpoints.wav import wav_file
@@ -62,6 +63,16 @@ _JSON = ("ndjson", "sse", "json")
 _REPLIES = ("wav", "pcm16", "mixed-replace", *_JSON, "text")
 _AUDIO = frozenset({"audio_base64", "audio_pcm_base64", "audio_floats", "audio_wav"})
 _LATE = _AUDIO | {"text"}  # known only when the question is asked
+
+KIND = Kind(
+    name="http",
+    about="any server that takes one HTTP request: a template out, WAV, samples or JSON back",
+    codec="voxmeter.endpoints.http_endpoint:client",
+    transport=HTTP,
+    known_by="no protocol of its own; tried on servers written for its tests",
+    docs="docs/endpoints/http.md",
+    options_at="voxmeter.endpoints.http_endpoint:OPTIONS",
+)
 
 
 def client(settings: Settings) -> Client:

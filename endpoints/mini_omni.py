@@ -24,6 +24,7 @@ from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import Ready
 from voxmeter.endpoints.http_exchange import Exchange, Reader, keyed, only_requests, with_path
 from voxmeter.endpoints.http_replies import BareSamples, MixedBody
+from voxmeter.endpoints.kind import HTTP, Kind
 from voxmeter.endpoints.mixed_replace import boundary_of
 from voxmeter.endpoints.option_table import OptionTable
 from voxmeter.endpoints.wav import wav_file
@@ -37,6 +38,16 @@ OPTIONS = {
     "max_tokens": "most steps of the model in one reply, 1 to 100000 (default 2048)",
 }
 """Every option there is, with what it does."""
+
+KIND = Kind(
+    name="mini-omni",
+    about="Mini-Omni and Mini-Omni2: one request, the reply streamed",
+    codec="voxmeter.endpoints.mini_omni:client",
+    transport=HTTP,
+    known_by="captured bytes of the genuine server programs, run over stand-ins for their models",
+    docs="docs/endpoints/mini-omni.md",
+    options_at="voxmeter.endpoints.mini_omni:OPTIONS",
+)
 
 
 def client(settings: Settings) -> Client:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Settings, Step, Traits, Turn
 from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import Closed, Event, Fault, Ready, ReplyAudio, ReplyText
+from voxmeter.endpoints.kind import Kind
 from voxmeter.endpoints.moshi_options import RATE, read
 
 HANDSHAKE, AUDIO, TEXT, CONTROL, METADATA, ERROR, PING, COLOURED_TEXT = range(8)
@@ -19,6 +20,18 @@ _NOT_WORDS = frozenset({"<s>", "</s>", "<unk>"})
 _BYTES = re.compile(r"(?:<0x[0-9A-Fa-f]{2}>)+")
 _NOTE = 8192
 _SCHEMES = {"http": "ws", "https": "wss"}
+
+KIND = Kind(
+    name="moshi",
+    about="Moshi (PyTorch, MLX, Rust) and PersonaPlex: full duplex, Opus both ways",
+    codec="voxmeter.endpoints.moshi:client",
+    server="voxmeter.endpoints.moshi_server:server",
+    path="/api/chat",
+    known_by="captured bytes of a genuine server (PyTorch, tiny model); Rust, MLX and "
+    "PersonaPlex read in source",
+    docs="docs/endpoints/moshi.md",
+    options_at="voxmeter.endpoints.moshi_options:OPTIONS",
+)
 
 
 def client(settings: Settings) -> Client:

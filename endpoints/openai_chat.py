@@ -22,12 +22,23 @@ from voxmeter.endpoints.codec import (
 )
 from voxmeter.endpoints.events import Ready, ReplyEnded
 from voxmeter.endpoints.http_exchange import Exchange, Reader, keyed, only_requests
+from voxmeter.endpoints.kind import HTTP, Kind
 from voxmeter.endpoints.openai_chat_reply import ChatReader
 from voxmeter.endpoints.openai_chat_request import NAME, OPTIONS
 
 __all__ = ["NAME", "OPTIONS", "Client", "client"]
 
 _PATH = "/chat/completions"
+
+KIND = Kind(
+    name="openai-chat",
+    about="chat completions with audio in: OpenAI, vLLM, vLLM-Omni, DashScope",
+    codec="voxmeter.endpoints.openai_chat:client",
+    transport=HTTP,
+    known_by="documentation and public reports; vLLM-Omni read in source",
+    docs="docs/endpoints/openai-chat.md",
+    options_at="voxmeter.endpoints.openai_chat_request:OPTIONS",
+)
 
 
 def client(settings: Settings) -> Client:

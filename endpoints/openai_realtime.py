@@ -26,6 +26,7 @@ from voxmeter.endpoints.codec import (
 from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.events import Closed, Event, Ready
 from voxmeter.endpoints.fields import Fields, clean, parse_object
+from voxmeter.endpoints.kind import Kind
 from voxmeter.endpoints.openai_dialect import (
     LEGACY_EVENTS,
     PROTOCOL,
@@ -54,6 +55,18 @@ _NAMES = {
     "response.cancel": "response.cancel",
 }
 """Our short name of a client event -> its type. The short name begins the event's id."""
+
+KIND = Kind(
+    name="openai-realtime",
+    about="OpenAI Realtime and servers that speak like it, GA or beta shape",
+    codec="voxmeter.endpoints.openai_realtime:client",
+    server="voxmeter.endpoints.openai_realtime_server:server",
+    path="/v1/realtime",
+    known_by="types of the openai package 3.57, recorded sessions with speech-to-speech 1.1.0, "
+    "public reports; the hosted service's address and some error codes from documentation only",
+    docs="docs/endpoints/openai-realtime.md",
+    options_at="voxmeter.endpoints.openai_options:OPTIONS",
+)
 
 
 def client(settings: Settings) -> Client:

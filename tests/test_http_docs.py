@@ -14,6 +14,7 @@ from voxmeter.client import config
 from voxmeter.client.targets import settings
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Codec
+from voxmeter.endpoints.kind import load
 
 DOCS = Path(__file__).parent.parent / "docs" / "endpoints"
 
@@ -29,7 +30,7 @@ def test_an_example_loads_and_everything_in_it_has_a_place(kind: str, example: s
     bench = config.parse(tomllib.loads(example) | {"suite": [{"kind": "demo"}]}, "page")
     for endpoint in bench.endpoints:
         assert endpoint.kind == kind
-        make = catalog.load(catalog.find(kind).codec)
+        make = load(catalog.find(kind).codec)
         codec = cast("Codec", make(settings(endpoint)))  # type: ignore[operator]
         assert codec.address(endpoint.url or "", None).url.startswith(endpoint.url or "")
         (ready,) = codec.open().events

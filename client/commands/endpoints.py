@@ -25,6 +25,7 @@ def _list() -> int:
 
 def _show(name: str) -> int:
     from voxmeter.endpoints import catalog
+    from voxmeter.endpoints.kind import load
 
     kind = catalog.find(name, "voxmeter endpoints")
     print(f"{kind.name}: {kind.about}")
@@ -34,7 +35,7 @@ def _show(name: str) -> int:
     print("options ([endpoint.options]):" if kind.options else "options: none")
     for option, text in kind.options.items():
         print(f"  {option:<24} {text}")
-    usage = None if kind.usage_at is None else catalog.load(kind.usage_at)
+    usage = None if kind.usage_at is None else load(kind.usage_at)
     if callable(usage):
         print(f"\n{usage()}")
     return 0

@@ -175,12 +175,13 @@ def _codec(protocol: str) -> Callable[[], ServerCodec]:
 
     from voxmeter.endpoints import catalog
     from voxmeter.endpoints.errors import UserError
+    from voxmeter.endpoints.kind import load
 
     kind = catalog.find(protocol, "--protocol")
     if kind.server is None:
         served = ", ".join(name for name in catalog.names() if catalog.find(name).server)
         raise UserError(f"--protocol {protocol}", "has no server side", f"use one of: {served}")
-    return cast("Callable[[], ServerCodec]", catalog.load(kind.server))
+    return cast("Callable[[], ServerCodec]", load(kind.server))
 
 
 def _brain(args: argparse.Namespace, builtin: Builtin) -> Brain:
