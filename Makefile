@@ -1,6 +1,7 @@
 # make bench   install the locked versions into .venv and run the main job on the embedded assistant
 # make test    install and run all tests
-.PHONY: bench bench-full test check install install-dev lock format clean notice
+# make conformance   install genuine servers of others and talk to them (CONTRIBUTING.md)
+.PHONY: bench bench-full test conformance check install install-dev lock lock-genuine format clean notice
 .DELETE_ON_ERROR:
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name))))
@@ -19,6 +20,16 @@ bench-full: notice install
 
 test: install-dev
 	$(BIN)/python -m pytest
+
+# Each in an environment of its own, as they are other people's programs and agree on no versions.
+GENUINE := $(basename $(notdir $(wildcard tests/genuine/*.txt)))
+conformance: install-dev $(GENUINE:%=.genuine/%/installed)
+	GENUINE=required $(BIN)/python -m pytest tests/genuine
+
+.genuine/%/installed: tests/genuine/%.txt
+	$(PYTHON) -m venv --clear .genuine/$*
+	.genuine/$*/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
+	@touch $@
 
 check: install-dev
 	$(BIN)/ruff format --check .
@@ -50,12 +61,19 @@ $(VENV)/installed-dev: requirements-dev.lock $(VENV)/installed
 	@touch $@
 
 # The lock files hold names, versions and hashes for every platform, and no index.
-LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-annotate --quiet --extra local --extra opus --extra fast --group build
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --quiet
+LOCK := $(COMPILE) pyproject.toml --extra local --extra opus --extra fast --group build
 lock: install-dev
 	$(PIP) install --quiet uv
 	$(LOCK) -o requirements.lock
 	$(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
 
+# make lock-genuine NAMES=pipecat locks that one alone.
+NAMES ?= $(basename $(notdir $(wildcard tests/genuine/*.in)))
+lock-genuine: install-dev
+	$(PIP) install --quiet uv
+	@for name in $(NAMES); do $(COMPILE) tests/genuine/$$name.in -o tests/genuine/$$name.txt || exit; done
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .genuine build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
