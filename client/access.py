@@ -1,10 +1,14 @@
-"""What an endpoint needs from the environment: its URL, headers and key, with secrets filled in."""
+"""What an endpoint needs from the environment: its URL, headers and key, with secrets filled in.
+
+`{model}` in URL and headers is filled in here too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from voxmeter.client import redaction
 from voxmeter.client.redaction import Redactor
@@ -13,13 +17,17 @@ from voxmeter.endpoints.errors import UserError
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench, Endpoint
 
+MODEL = "{model}"
+"""What stands for the endpoint's `model` in its URL and headers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """How to reach one endpoint; its `repr` shows no secret.
 
     Attributes:
-        url: With every `{env:NAME}` filled in; None for a command or a built-in server.
+        url: With every `{env:NAME}` and `{model}` filled in; None for a command or a built-in
+            server.
         headers: Likewise.
         api_key: Value of the variable that `api_key_env` names.
         secrets: Every value that came from the environment, for the redactor.
@@ -45,13 +53,18 @@ def access(endpoint: Endpoint, source: str, environment: Mapping[str, str] | Non
     place = f'{source}: [[endpoint]] "{endpoint.name}"'
     found: list[str] = []
 
-    def filled(text: str, key: str) -> str:
+    def filled(text: str, key: str, model: str) -> str:
         names = redaction.references(text)
         found.extend(redaction.secret(name, f"{place} {key}", environment) for name in names)
-        return redaction.expand(text, f"{place} {key}", environment)
+        return redaction.expand(text.replace(MODEL, model), f"{place} {key}", environment)
 
-    url = None if endpoint.url is None else filled(endpoint.url, "url")
-    headers = {name: filled(value, f"headers.{name}") for name, value in endpoint.headers.items()}
+    url = None
+    if endpoint.url is not None:
+        url = filled(endpoint.url, "url", quote(endpoint.model, safe=""))
+    headers = {
+        name: filled(value, f"headers.{name}", endpoint.model)
+        for name, value in endpoint.headers.items()
+    }
     key = None
     if endpoint.api_key_env is not None:
         key = redaction.secret(endpoint.api_key_env, f"{place} api_key_env", environment)

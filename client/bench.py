@@ -105,6 +105,7 @@ class Endpoint(_Table):
     """`[[endpoint]]`: one system under test; exactly one of `url`, `command`, `builtin` at most."""
 
     name: Name
+    preset: Filled | None = None
     kind: Filled = "openai-realtime"
     url: Filled | None = None
     command: Annotated[Strings | None, BeforeValidator(_words)] = None

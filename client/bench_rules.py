@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl, urlsplit
 
 from voxmeter.client import kinds, nearest, redaction
+from voxmeter.client.access import MODEL
 from voxmeter.client.bench import Bench, Endpoint, Suite
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints import catalog
@@ -126,6 +127,19 @@ def _check_endpoint(place: str, endpoint: Endpoint) -> None:
             raise UserError(f"{place} options.{printable(name, 60)}", found, cure)
     for name, value in endpoint.headers.items():
         _check_header(f"{place} headers.{printable(name, 60)}", name, value)
+    _check_model(place, endpoint)
+
+
+def _check_model(place: str, endpoint: Endpoint) -> None:
+    """Check that what `{model}` in URL and headers stands for is there, and can stand there."""
+    headers = [f"headers.{name}" for name, value in endpoint.headers.items() if MODEL in value]
+    wanted = [*(["url"] if MODEL in (endpoint.url or "") else []), *headers]
+    if wanted and not endpoint.model:
+        found = f"is missing, and {printable(wanted[0], 60)} has {MODEL} in it"
+        raise UserError(f"{place} model", found, 'add model = "..."')
+    if headers and not endpoint.model.isprintable():
+        found = f"is no text for {printable(headers[0], 60)}"
+        raise UserError(f"{place} model", found, "remove what cannot be printed")
 
 
 def _check_place(place: str, endpoint: Endpoint, kind: Kind) -> None:

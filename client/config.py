@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from voxmeter.client import config_errors
+from voxmeter.client import config_errors, presets
 from voxmeter.client.jsonlines import disk
 from voxmeter.endpoints.errors import UserError
 
@@ -65,7 +65,7 @@ def tables(text: str, source: str) -> dict[str, Any]:
 def parse(
     data: Mapping[str, Any], source: str, folder: Path = Path(), *, packaged: bool = False
 ) -> Bench:
-    """Check what a bench.toml, or the configuration in a run.json, says.
+    """Check what a bench.toml says; presets are laid under the user's own keys.
 
     Args:
         data: Tables and keys, as `tomllib` returns them.
@@ -76,12 +76,34 @@ def parse(
     Raises:
         UserError: If anything in it is wrong.
     """
+    config_errors.check_shape(data, source)
+    return _checked(presets.laid_under(data, source), source, folder, packaged=packaged)
+
+
+def reread(data: Mapping[str, Any], source: str) -> Bench:
+    """Check the configuration in a run.json.
+
+    What a preset held when the run began is in it, so that a later version's changes nothing.
+
+    Args:
+        data: What `resolved` returned.
+        source: The file's name for errors.
+
+    Raises:
+        UserError: If anything in it is wrong.
+    """
+    config_errors.check_shape(data, source)
+    return _checked(data, source, Path())
+
+
+def _checked(
+    data: Mapping[str, Any], source: str, folder: Path, *, packaged: bool = False
+) -> Bench:
     import pydantic
 
     from voxmeter.client.bench import Bench
     from voxmeter.client.bench_rules import check
 
-    config_errors.check_shape(data, source)
     try:
         bench = Bench.model_validate(
             {**data, "run": {"name": _stem(source), **data.get("run", {})}}
@@ -95,7 +117,7 @@ def parse(
 
 
 def resolved(bench: Bench) -> dict[str, Any]:
-    """Return the configuration with every default filled in, for run.json; `parse` reads it back.
+    """Return the configuration with every default filled in, for run.json; `reread` reads it back.
 
     It names environment variables, never their values.
     """

@@ -57,7 +57,7 @@ def summarised(folder: RunFolder) -> dict[str, Any]:
     from voxmeter.client import config
 
     found = folder.run.get("config")
-    gates = config.parse(found, f"{folder.path}/run.json").gates if found else ()
+    gates = config.reread(found, f"{folder.path}/run.json").gates if found else ()
     return summary_of(read_run(folder), folder.run, gates)
 
 

@@ -150,7 +150,7 @@ def _recorded(found: Mapping[str, Any], path: Path) -> tuple[Bench, dict[str, An
             "shard": list() | None as shard,
         }:
             part = None if shard is None else plan.parse_shard("/".join(map(str, shard)))
-            return config.parse(tables, place), {"limit": limit, "only": only, "shard": part}
+            return config.reread(tables, place), {"limit": limit, "only": only, "shard": part}
         case _:
             raise UserError(place, "is damaged: no config or selection", "restore the file")
 

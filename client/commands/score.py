@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         cure = "leave it out: open answers have length and word error rate"
         raise UserError("--judge", "judges are not part of this version", cure)
     with RunFolder.open(args.run) as found:
-        bench = config.parse(found.run.get("config") or {}, f"{args.run}/run.json")
+        bench = config.reread(found.run.get("config") or {}, f"{args.run}/run.json")
     if args.transcribe is not None:
         wanted = bench.transcribe.model_copy(update={"model": args.transcribe})
         bench = bench.model_copy(update={"transcribe": wanted})
