@@ -144,6 +144,19 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What fits nothing else here, for the log alone; binary protocols have no text to keep there.
+
+    Attributes:
+        name: The endpoint's own name for it.
+        text: What it said, shortened.
+    """
+
+    name: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """The peer ended the session.
 
@@ -169,5 +182,6 @@ Event = (
     | Usage
     | RateLimit
     | Fault
+    | Note
     | Closed
 )
