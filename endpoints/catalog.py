@@ -59,6 +59,11 @@ def find(name: str, place: str = "kind") -> Kind:
     raise UserError(place, f'there is no endpoint kind "{name}"', cure)
 
 
+def served() -> Sequence[str]:
+    """Return the names of the kinds that have a server side; this imports all kinds."""
+    return [name for name in names() if find(name).server is not None]
+
+
 @cache
 def _added() -> Mapping[str, EntryPoint]:
     from importlib.metadata import entry_points

@@ -9,6 +9,8 @@ from typing import Literal
 
 WEBSOCKET = "voxmeter.client.websocket:WebSocketTransport"
 HTTP = "voxmeter.client.http:HttpTransport"
+WEBSOCKET_HOST = "voxmeter.client.servers.host:serving"
+HTTP_HOST = "voxmeter.client.servers.http_host:serving"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,13 @@ class Kind:
         codec: Factory of the client's codec, from `Settings`.
         transport: Factory of what moves its messages.
         server: Factory of the server's codec; None where there is no server side.
+        host: What serves it: takes a brain, a factory of server codecs and `HostSettings`; a
+            context that gives the URL to connect to.
         path: Path of the URLs at which `voxmeter serve` speaks it.
+        query_keys: Keys of the URL's query that are the protocol's own, or that its clients send by
+            themselves: a server of ours does not take them for options of what answers.
+        key_names: Headers and query keys, in lower case, under which its clients show a key, beside
+            `Authorization: Bearer` and `token=`.
         known_by: How the protocol is known.
         docs: The page that says how to use it.
         options_at: A mapping of its options to what they do; None where it has none.
@@ -37,7 +45,10 @@ class Kind:
     codec: str
     transport: str = WEBSOCKET
     server: str | None = None
+    host: str = WEBSOCKET_HOST
     path: str = ""
+    query_keys: tuple[str, ...] = ()
+    key_names: tuple[str, ...] = ()
     known_by: str = ""
     docs: str = ""
     options_at: str | None = None

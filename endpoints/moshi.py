@@ -10,7 +10,7 @@ from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Settings, 
 from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import Closed, Event, Fault, Ready, ReplyAudio, ReplyText
 from voxmeter.endpoints.kind import Kind
-from voxmeter.endpoints.moshi_options import RATE, read
+from voxmeter.endpoints.moshi_options import QUERY_KEYS, RATE, read
 
 HANDSHAKE, AUDIO, TEXT, CONTROL, METADATA, ERROR, PING, COLOURED_TEXT = range(8)
 """Kinds of messages; receivers ignore all others."""
@@ -27,6 +27,7 @@ KIND = Kind(
     codec="voxmeter.endpoints.moshi:client",
     server="voxmeter.endpoints.moshi_server:server",
     path="/api/chat",
+    query_keys=tuple(sorted(QUERY_KEYS - {"seed"})),  # a metronome has a seed of its own
     known_by="captured bytes of a genuine server (PyTorch, tiny model); Rust, MLX and "
     "PersonaPlex read in source",
     docs="docs/endpoints/moshi.md",

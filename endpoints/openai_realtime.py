@@ -62,6 +62,7 @@ KIND = Kind(
     codec="voxmeter.endpoints.openai_realtime:client",
     server="voxmeter.endpoints.openai_realtime_server:server",
     path="/v1/realtime",
+    query_keys=("model", "intent", "call_id", "deployment", "api-version"),
     known_by="types of the openai package 3.57, recorded sessions with speech-to-speech 1.1.0, "
     "public reports; the hosted service's address and some error codes from documentation only",
     docs="docs/endpoints/openai-realtime.md",
@@ -100,6 +101,7 @@ class Client:
             input_encoding=wanted.input.encoding,
             turn_end=wanted.turn_end,
             history=True,
+            takes_text=True,
             min_turn_ms=MIN_COMMIT_MS if wanted.turn_end == "commit" else 0,
             reply_channel="text" if wanted.modality == "text" else "speech",
         )

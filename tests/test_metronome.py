@@ -12,8 +12,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from voxmeter.client.audio import Pcm, from_pcm16
 from voxmeter.client.servers.brain import RefusedError, UserTurn
+from voxmeter.client.servers.door import HostSettings
 from voxmeter.client.servers.metronome import Metronome, beat
 from voxmeter.client.servers.voice import babble
+from voxmeter.endpoints.openai_realtime import KIND
 from voxmeter.scoring.speech import speech_bounds
 
 QUICK = "delay_ms=60&endpoint_ms=50"
@@ -177,7 +179,8 @@ async def test_a_query_that_makes_no_sense_is_refused_on_the_upgrade() -> None:
 
 
 async def test_what_clients_of_hosted_services_send_by_themselves_is_let_through() -> None:
-    async with served(Metronome()) as url:
+    settings = HostSettings(client_keys=frozenset(KIND.query_keys))
+    async with served(Metronome(), settings=settings) as url:
         await ask(url, f"{QUICK}&pacing=burst&model=gpt-realtime")
 
 

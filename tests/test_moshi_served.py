@@ -28,6 +28,7 @@ from voxmeter.client.servers.truth import TruthLog
 from voxmeter.client.speaking import Patience
 from voxmeter.client.target import Target, attempt
 from voxmeter.endpoints.errors import MissingExtraError
+from voxmeter.endpoints.moshi import KIND
 from voxmeter.endpoints.moshi_server import server
 
 pytest.importorskip("sphn")
@@ -42,7 +43,9 @@ def question(rate: int) -> Utterance:
 
 
 async def ask(brain: Brain, query: str, log: TruthLog | None = None) -> Capture:
-    settings = HostSettings(path="/api/chat", query={"endpoint_ms": "200"})
+    settings = HostSettings(
+        path=KIND.path, query={"endpoint_ms": "200"}, client_keys=frozenset(KIND.query_keys)
+    )
     async with serving(brain, server, settings, truth=log) as url:
         target = Target("ours", "moshi", f"{url}?{query}", patience=BRIEF)
         return await attempt(target, question, tag="mine")

@@ -14,9 +14,11 @@ from openai import AsyncOpenAI
 
 from voxmeter.client.servers.brain import Heard, Speech, Spoken, Terms, UserTurn, Words
 from voxmeter.client.servers.host import HostSettings, serving
+from voxmeter.endpoints.openai_realtime import KIND
 from voxmeter.endpoints.openai_realtime_server import server
 
 RATE = 24000
+HERE = HostSettings(path="/v1", client_keys=frozenset(KIND.query_keys))
 QUIET = bytes(2 * RATE // 2)
 TONE = (8000 * np.sin(np.arange(RATE) * 0.05)).astype("<i2").tobytes()
 
@@ -45,7 +47,7 @@ class Parrot:
 @asynccontextmanager
 async def connected(brain: Parrot) -> AsyncIterator[Any]:
     """Yield a connection of the package's own client to our server."""
-    async with asyncio.timeout(20), serving(brain, server, HostSettings(path="/v1")) as url:
+    async with asyncio.timeout(20), serving(brain, server, HERE) as url:
         base = url.replace("ws://", "http://")
         async with (
             AsyncOpenAI(base_url=base, api_key="x", max_retries=0) as openai,
@@ -164,7 +166,7 @@ async def test_a_reply_is_cancelled_and_truncated_by_the_client() -> None:
 async def test_the_older_client_of_the_package_is_answered_in_the_older_names() -> None:
     async with (
         asyncio.timeout(20),
-        serving(Parrot(), server, HostSettings(path="/v1")) as url,
+        serving(Parrot(), server, HERE) as url,
         AsyncOpenAI(websocket_base_url=url, api_key="x") as openai,
         openai.beta.realtime.connect(model="gpt-4o-realtime-preview") as connection,
     ):

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
 
     from voxmeter.client.builtin_name import Builtin
     from voxmeter.client.servers.brain import Brain
-    from voxmeter.client.servers.host import HostSettings
-    from voxmeter.client.servers.truth import TruthLog
+    from voxmeter.client.servers.door import HostSettings
+    from voxmeter.endpoints.kind import Kind
     from voxmeter.endpoints.serving import ServerCodec
+
+    Serving = AbstractAsyncContextManager[str]
 
 _CASCADE_ONLY = ("llm_url", "llm_model", "llm_key_env")
 _DUPLEX_DELAY_MS = "500"  # quiet, two frames of 80 ms, and some room
@@ -58,42 +61,39 @@ def run(args: argparse.Namespace) -> int:
     """
     import sys
     from pathlib import Path
+    from typing import cast
 
     from voxmeter.client.servers.truth import TruthLog
+    from voxmeter.endpoints.kind import load
 
     builtin = _builtin(args)
-    codec = _codec(args.protocol)
-    settings = _settings(args, _defaults(codec(), builtin))
+    kind = _kind(args.protocol)
+    codec = cast("Callable[[], ServerCodec]", load(str(kind.server)))
+    settings = _settings(args, kind, _defaults(codec(), builtin))
     brain = _brain(args, builtin)
     _check_defaults(brain, settings)
     truth = TruthLog(Path(args.truth)) if args.truth else None
     brain.load()
+    host = cast("Callable[..., Serving]", load(kind.host))
     sys.setswitchinterval(_SWITCH_S)
     try:
-        return _serve(brain, codec, settings, truth, until_stdin=args.until_stdin_closes)
+        serving = host(brain, codec, settings, truth=truth)
+        return _serve(serving, until_stdin=args.until_stdin_closes)
     finally:
         if truth is not None:
             truth.close()
 
 
-def _serve(
-    brain: Brain,
-    codec: Callable[[], ServerCodec],
-    settings: HostSettings,
-    truth: TruthLog | None,
-    *,
-    until_stdin: bool,
-) -> int:
+def _serve(serving: Serving, *, until_stdin: bool) -> int:
     import asyncio
     import gc
 
     from voxmeter.client.event_loop import loop_factory
-    from voxmeter.client.servers.host import serving
     from voxmeter.client.servers.stopping import Stop
 
     async def serve() -> int:
         stop = Stop(until_stdin=until_stdin)
-        async with serving(brain, codec, settings, truth=truth) as url:
+        async with serving as url:
             print(f"ready {url}", flush=True)
             return await stop.wait()
 
@@ -147,16 +147,22 @@ def _defaults(codec: ServerCodec, builtin: Builtin) -> dict[str, str]:
     return query
 
 
-def _settings(args: argparse.Namespace, query: dict[str, str]) -> HostSettings:
-    from voxmeter.client.servers.host import HostSettings
-    from voxmeter.endpoints import catalog
+def _settings(args: argparse.Namespace, kind: Kind, query: dict[str, str]) -> HostSettings:
+    from voxmeter.client.servers.door import HostSettings
     from voxmeter.endpoints.errors import UserError
 
     if not 0 <= args.port <= 65535:
         raise UserError(f"--port {args.port}", "is no port", "use 0 to 65535")
     token = _secret("--token-env", args.token_env) if args.token_env else ""
-    path = catalog.find(args.protocol).path
-    return HostSettings(args.host, args.port, path, token, query)
+    return HostSettings(
+        args.host,
+        args.port,
+        kind.path,
+        token,
+        query,
+        client_keys=frozenset(kind.query_keys),
+        key_names=kind.key_names,
+    )
 
 
 def _secret(option: str, variable: str) -> str:
@@ -170,18 +176,20 @@ def _secret(option: str, variable: str) -> str:
     return value
 
 
-def _codec(protocol: str) -> Callable[[], ServerCodec]:
-    from typing import cast
+def _kind(protocol: str) -> Kind:
+    """Return a protocol that can be served.
 
+    Raises:
+        UserError: If there is none of this name, or it has no server side.
+    """
     from voxmeter.endpoints import catalog
     from voxmeter.endpoints.errors import UserError
-    from voxmeter.endpoints.kind import load
 
     kind = catalog.find(protocol, "--protocol")
     if kind.server is None:
-        served = ", ".join(name for name in catalog.names() if catalog.find(name).server)
-        raise UserError(f"--protocol {protocol}", "has no server side", f"use one of: {served}")
-    return cast("Callable[[], ServerCodec]", load(kind.server))
+        cure = f"use one of: {', '.join(catalog.served())}"
+        raise UserError(f"--protocol {protocol}", "has no server side", cure)
+    return kind
 
 
 def _brain(args: argparse.Namespace, builtin: Builtin) -> Brain:

@@ -8,18 +8,17 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from websockets.exceptions import ConnectionClosed
 
 from voxmeter.client.servers.brain import Brain, UserTurn
+from voxmeter.client.servers.connection import Connection
 from voxmeter.client.servers.duplex import DuplexSpeaker, Mouth
 from voxmeter.client.servers.hearing import Captured
 from voxmeter.client.servers.history import History
 from voxmeter.client.servers.punctual import Punctual
 from voxmeter.client.servers.reply import Reply, Speaker
-from voxmeter.client.servers.stamped import StampedServerConnection
 from voxmeter.client.servers.truth import Delivery, Outcome, TruthLine, TruthLog
 from voxmeter.client.terminal import warn
-from voxmeter.endpoints.errors import UserError
+from voxmeter.endpoints.errors import ConnectionLostError, UserError
 from voxmeter.endpoints.serving import FullDuplexCodec, ServerCodec, SessionSet
 from voxmeter.scoring.speech import speech_bounds
 
@@ -77,7 +76,7 @@ class Answering:
     def __init__(
         self,
         house: House,
-        connection: StampedServerConnection,
+        connection: Connection,
         codec: ServerCodec,
         history: History,
         session: int,
@@ -178,7 +177,7 @@ class Answering:
             reply.end_ns = turn.end_ns
             await self._speaker(reply).speak(self._house.brain, turn)
             reply.outcome = "dropped" if reply.dropped else "completed"
-        except ConnectionClosed:
+        except ConnectionLostError:
             reply.outcome = "disconnected"
         except Exception as error:  # noqa: BLE001 - a brain is foreign code; its fault ends a reply
             reply.outcome = "failed"
@@ -195,6 +194,7 @@ class Answering:
             reply.settle()
             self._history.exchange(reply.heard, "".join(reply.words))
             self._log(reply)
+        self._connection.answered()
 
     async def _searched(self, turn: UserTurn, captured: Captured) -> UserTurn:
         """Return the turn with its audio and its exact end, found outside the event loop."""
@@ -218,7 +218,7 @@ class Answering:
         reply.closed = True
         try:
             await self._connection.send_messages(self._codec.fault("server", "server_error", text))
-        except ConnectionClosed:
+        except ConnectionLostError:
             reply.outcome = "disconnected"
 
     def _log(self, reply: Reply) -> None:

@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
-from websockets.exceptions import ConnectionClosed
 
 from voxmeter.client.audio import from_pcm16
 from voxmeter.client.encodings import Decoder, decoder
 from voxmeter.client.servers.answering import Answering, House, Wishes
 from voxmeter.client.servers.brain import Samples, Terms
+from voxmeter.client.servers.connection import Connection
 from voxmeter.client.servers.gate import Change
 from voxmeter.client.servers.hearing import Captured, Hearing, Piece
 from voxmeter.client.servers.history import History
-from voxmeter.client.servers.stamped import StampedServerConnection
 from voxmeter.endpoints.codec import Binary, Message
-from voxmeter.endpoints.errors import ProtocolError
+from voxmeter.endpoints.errors import ConnectionLostError, ProtocolError
 from voxmeter.endpoints.serving import (
     ClientEvent,
     ClientLeft,
@@ -53,7 +52,7 @@ class Conversation:
     def __init__(
         self,
         house: House,
-        connection: StampedServerConnection,
+        connection: Connection,
         codec: ServerCodec,
         *,
         terms: Terms,
@@ -85,7 +84,7 @@ class Conversation:
                 await self._connection.send_messages(self._codec.open().messages)
                 while await self._take(*await self._connection.receive()):
                     pass
-            except ConnectionClosed:
+            except ConnectionLostError:
                 pass
             finally:
                 await self._answering.stop("disconnected")

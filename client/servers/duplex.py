@@ -28,10 +28,9 @@ from voxmeter.client.servers.brain import (
     UserTurn,
     Words,
 )
+from voxmeter.client.servers.connection import Connection
 from voxmeter.client.servers.reply import Reply
-from voxmeter.client.servers.stamped import StampedServerConnection
 from voxmeter.client.servers.truth import Packet
-from voxmeter.endpoints.codec import Binary, Text
 from voxmeter.endpoints.serving import FullDuplexCodec
 
 _NS = 1_000_000_000
@@ -60,7 +59,7 @@ class _Part(NamedTuple):
 class Mouth:
     """The output of one session."""
 
-    def __init__(self, connection: StampedServerConnection, codec: FullDuplexCodec) -> None:
+    def __init__(self, connection: Connection, codec: FullDuplexCodec) -> None:
         self._connection = connection
         self._codec = codec
         self._rate = codec.output_rate
@@ -100,7 +99,7 @@ class Mouth:
         """Say as much as has been heard by now.
 
         Raises:
-            ConnectionClosed: If the client has gone.
+            ConnectionLostError: If the client has gone.
         """
         self._heard_ms += samples * 1000 / rate
         while self._heard_ms >= (self._made + 1 + self._held_back) * self._codec.frame_ms - 1e-6:
@@ -207,7 +206,7 @@ class DuplexSpeaker:
 
     def __init__(
         self,
-        connection: StampedServerConnection,
+        connection: Connection,
         codec: FullDuplexCodec,
         mouth: Mouth,
         reply: Reply,
@@ -221,7 +220,7 @@ class DuplexSpeaker:
         """Let the brain answer, and wait until all of it has been said.
 
         Raises:
-            ConnectionClosed: If the client has gone.
+            ConnectionLostError: If the client has gone.
             Exception: Whatever the brain raises.
         """
         try:
@@ -247,8 +246,7 @@ class DuplexSpeaker:
             case Raw(data, at_ns):
                 await self._mouth.said(self._reply)
                 await self._wait(at_ns)
-                message = Text(data) if isinstance(data, str) else Binary(data)
-                await self._connection.send_messages([message])
+                await self._connection.send_raw(data)
             case Drop(at_ns):
                 await self._mouth.said(self._reply)
                 await self._wait(at_ns)

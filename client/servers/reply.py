@@ -20,10 +20,10 @@ from voxmeter.client.servers.brain import (
     UserTurn,
     Words,
 )
+from voxmeter.client.servers.connection import Connection
 from voxmeter.client.servers.punctual import Punctual
-from voxmeter.client.servers.stamped import StampedServerConnection
 from voxmeter.client.servers.truth import Delivery, Outcome, Packet
-from voxmeter.endpoints.codec import Binary, Message, Text
+from voxmeter.endpoints.codec import Message
 from voxmeter.endpoints.serving import ServerCodec
 
 _OPEN_BEFORE_NS = 4_000_000
@@ -92,7 +92,7 @@ class Speaker:
 
     def __init__(
         self,
-        connection: StampedServerConnection,
+        connection: Connection,
         codec: ServerCodec,
         punctual: Punctual,
         reply: Reply,
@@ -106,7 +106,7 @@ class Speaker:
         """Let the brain answer and send all of it; stop where it cuts the connection.
 
         Raises:
-            ConnectionClosed: If the client has gone.
+            ConnectionLostError: If the client has gone.
             Exception: Whatever the brain raises.
         """
         async with aclosing(brain.answer(turn)) as pieces:
@@ -122,7 +122,7 @@ class Speaker:
         """Tell the client that the reply is over, once, if it was told of it at all.
 
         Raises:
-            ConnectionClosed: If the client has gone.
+            ConnectionLostError: If the client has gone.
         """
         if self._reply.opened and not self._reply.closed:
             self._reply.closed = True
@@ -145,7 +145,7 @@ class Speaker:
             case Raw(data, at_ns):
                 await self._wait(at_ns)
                 self._reply.raw = True
-                await self._send([Text(data) if isinstance(data, str) else Binary(data)])
+                await self._connection.send_raw(data)
             case Drop(at_ns):
                 await self._wait(at_ns)
                 self._reply.dropped = True

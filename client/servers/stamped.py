@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed
 from websockets.frames import DATA_OPCODES, Frame
 from websockets.protocol import Event
 
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.endpoints.codec import Binary, Message, Text
+from voxmeter.endpoints.errors import ConnectionLostError
 
 
 class Gone(asyncio.Transport):
@@ -65,24 +67,48 @@ class StampedServerConnection(ServerConnection):
         """Return the next message with the moment (ns) at which it was complete.
 
         Raises:
-            ConnectionClosed: If there will be none.
+            ConnectionLostError: If there will be none.
         """
-        data = await self.recv()
+        try:
+            data = await self.recv()
+        except ConnectionClosed as closed:
+            raise _lost(closed) from closed
         return self._stamps.popleft(), Text(data) if isinstance(data, str) else Binary(data)
 
     async def send_messages(self, messages: Sequence[Message]) -> int:
         """Send messages; return the moment (ns) at which the last one was with the system.
 
         Raises:
-            ConnectionClosed: If the connection has ended.
+            ConnectionLostError: If the connection has ended.
             TypeError: If a websocket cannot carry one of them.
         """
         for message in messages:
             if not isinstance(message, Text | Binary):
                 raise TypeError(f"a websocket cannot carry {type(message).__name__}")
-            await self.send(message.data)
+            await self.send_raw(message.data)
         return self.clock.now()
+
+    async def send_raw(self, data: str | bytes) -> None:
+        """Send a message, whatever it holds.
+
+        Raises:
+            ConnectionLostError: If the connection has ended.
+        """
+        try:
+            await self.send(data)
+        except ConnectionClosed as closed:
+            raise _lost(closed) from closed
+
+    def answered(self) -> None:
+        """Go on: the next turn may come."""
 
     def cut(self) -> None:
         """Drop the connection without a closing handshake."""
         self.transport.abort()
+
+
+def _lost(closed: ConnectionClosed) -> ConnectionLostError:
+    frame = closed.rcvd or closed.sent
+    if frame is None:
+        return ConnectionLostError(None, "")
+    return ConnectionLostError(frame.code, frame.reason)
