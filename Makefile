@@ -1,7 +1,8 @@
 # make bench   install the locked versions into .venv and run the main job on the embedded assistant
 # make test    install and run all tests
+# make fuzz    feed every codec whatever comes, for FUZZ_S seconds
 # make conformance   install genuine servers of others and talk to them (CONTRIBUTING.md)
-.PHONY: bench bench-full test conformance check install install-dev lock lock-genuine format clean notice
+.PHONY: bench bench-full test conformance fuzz check install install-dev lock lock-genuine format clean notice
 .DELETE_ON_ERROR:
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name))))
@@ -25,6 +26,12 @@ test: install-dev
 GENUINE := $(basename $(notdir $(wildcard tests/genuine/*.txt)))
 conformance: install-dev $(GENUINE:%=.genuine/%/installed)
 	GENUINE=required $(BIN)/python -m pytest tests/genuine
+
+# Feeds every codec whatever comes; FUZZ_S=600 for a long look. What is found stays in .fuzz.
+FUZZ_S ?= 60
+fuzz: install .genuine/atheris/installed
+	@mkdir -p .fuzz
+	PYTHONPATH=src .genuine/atheris/bin/python tests/fuzz_codecs.py .fuzz/corpus -max_total_time=$(FUZZ_S) -artifact_prefix=.fuzz/
 
 .genuine/%/installed: tests/genuine/%.txt
 	$(PYTHON) -m venv --clear .genuine/$*
@@ -76,4 +83,4 @@ lock-genuine: install-dev
 	@for name in $(NAMES); do $(COMPILE) tests/genuine/$$name.in -o tests/genuine/$$name.txt || exit; done
 
 clean:
-	rm -rf $(VENV) .genuine build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .genuine .fuzz build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
