@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
 from voxmeter.client import kinds, nearest, redaction
@@ -10,8 +11,10 @@ from voxmeter.client.access import MODEL
 from voxmeter.client.bench import Bench, Endpoint, Suite
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints import catalog
+from voxmeter.endpoints.codec import Codec, Settings, Traits
 from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.kind import HTTP, WEBSOCKET, Kind, load
+from voxmeter.suites.suite import Item
 
 _SCHEMES = ("ws", "wss", "http", "https", "mqtt", "mqtts", "unix")
 _PLAIN = ("demo", "jsonl")
@@ -42,7 +45,7 @@ def check(bench: Bench) -> None:
             "give this condition another name",
         )
     for endpoint in bench.endpoints:
-        _check_endpoint(f'{bench.source}: [[endpoint]] "{printable(endpoint.name)}"', endpoint)
+        _check_endpoint(_place(bench, endpoint), endpoint)
     for suite in bench.suites:
         _check_suite(bench, f'{bench.source}: [[suite]] "{printable(suite.label)}"', suite)
     _check_gates(bench)
@@ -74,27 +77,62 @@ def refuse_unbuilt(bench: Bench) -> None:
         raise _unbuilt(bench, "[publish.mqtt]", "publishing")
 
 
+def refuse_lost_text(bench: Bench, endpoints: Iterable[str], items: Iterable[Item]) -> None:
+    """Refuse a run in which a question is asked in writing of a protocol that carries no words.
+
+    Args:
+        bench: Fit for `refuse_unbuilt`.
+        endpoints: Names of those that are asked.
+        items: What is asked of each of them.
+
+    Raises:
+        UserError: Naming the first such endpoint and suite.
+    """
+    written = next((item.suite for item in items if item.question_via == "text"), None)
+    if written is None:
+        return
+    asked = set(endpoints)
+    for endpoint in bench.endpoints:
+        if endpoint.name in asked and not _traits(bench, endpoint).takes_text:
+            raise UserError(
+                _place(bench, endpoint),
+                f"as it is set up, kind {endpoint.kind} takes no words beside the audio, and suite "
+                f'"{printable(written)}" asks its questions in writing',
+                'write question_via = "speech-after" there, or run them apart (--only)',
+            )
+
+
 def _check_protocol(bench: Bench, endpoint: Endpoint) -> None:
     """Refuse settings that the endpoint's protocol cannot carry, and what is not there to start."""
-    from voxmeter.client.targets import pool, settings
+    from voxmeter.client.targets import pool
 
     pool(bench, endpoint)
-    codec = load(catalog.find(endpoint.kind).codec)
-    if not callable(codec):
-        return
-    place = f'{bench.source}: [[endpoint]] "{printable(endpoint.name)}"'
-    try:
-        made = codec(settings(endpoint))
-        made.open()  # no input, no output: what it would send first is only made
-        channel = made.traits.reply_channel
-    except UserError as error:
-        raise UserError(f"{place} {error.place}", error.found, error.cure) from None
+    place = _place(bench, endpoint)
+    channel = _traits(bench, endpoint).reply_channel
     if endpoint.reply_channel not in {None, channel}:
         raise UserError(
             f"{place} reply_channel",
             f"is {endpoint.reply_channel}, but as it is set up it replies in {channel}",
             f"ask for {endpoint.reply_channel} replies in [endpoint.options], or remove the key",
         )
+
+
+def _traits(bench: Bench, endpoint: Endpoint) -> Traits:
+    from voxmeter.client.targets import settings
+
+    make = cast("Callable[[Settings], Codec]", load(catalog.find(endpoint.kind).codec))
+    try:
+        made = make(settings(endpoint))
+        made.open()  # no input, no output: what it would send first is only made
+        traits = made.traits
+    except UserError as error:
+        place = f"{_place(bench, endpoint)} {error.place}"
+        raise UserError(place, error.found, error.cure) from None
+    return traits
+
+
+def _place(bench: Bench, endpoint: Endpoint) -> str:
+    return f'{bench.source}: [[endpoint]] "{printable(endpoint.name)}"'
 
 
 def _unbuilt(bench: Bench, place: str, feature: str) -> UserError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from voxmeter import __version__
 from voxmeter.client import clips, config, plan, speakers
 from voxmeter.client.access import access, redactor
-from voxmeter.client.bench_rules import refuse_unbuilt
+from voxmeter.client.bench_rules import refuse_lost_text, refuse_unbuilt
 from voxmeter.client.bench_suites import load_suites
 from voxmeter.client.calibration import last
 from voxmeter.client.clip_source import ClipSource
@@ -66,6 +66,7 @@ def prepare(
     refuse_unbuilt(bench)
     suites = load_suites(bench, limit)
     made = plan.build(bench, suites, only=only, shard=shard)
+    refuse_lost_text(bench, made.endpoints, made.items())
     for endpoint in bench.endpoints:
         if endpoint.name in made.endpoints:
             access(endpoint, bench.source)

@@ -137,6 +137,8 @@ def replies(
         BaseException: Whatever the function raises.
     """
     extras = {name: request.get(name) for name in EXTRAS if name in _parameters(function)}
+    if request.get("text") and "text" not in extras:
+        raise CallableError("was asked in writing beside the audio, but has no parameter `text`")
     for value in _values(function((sound, rate), rate, **extras)):
         yield from _pieces(value, request.get("output_rate") or rate)
 

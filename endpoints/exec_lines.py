@@ -144,6 +144,7 @@ class Lines:
             input_rate=settings.input_rate or RATE,
             turn_end="request",
             history=protocol != "import",
+            takes_text=True,  # answers made elsewhere were given to the whole question
             reply_end="final",
             reply_channel=_channel(settings),
         )

@@ -161,6 +161,7 @@ class Client:
         return Traits(
             self._rate,
             turn_end="request",
+            takes_text="text" in self._body.used,
             reply_channel="speech" if self._reading.speaks else "text",
         )
 

@@ -69,6 +69,7 @@ class Client:
             self._wanted.input_rate,
             turn_end="request",
             history=True,
+            takes_text=True,
             reply_channel="speech" if self._wanted.speaks else "text",
         )
 

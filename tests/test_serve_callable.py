@@ -144,10 +144,11 @@ def test_a_function_gets_what_it_has_parameters_for() -> None:
         seen.append(more)
 
     request = {"text": "Which?", "voice": "ann", "id": "7"}
-    for function in (plain, curious, greedy):
+    for function in (curious, greedy):
         assert list(replies(function, [0.0], RATE, request)) == []
-    assert seen[:2] == [(([0.0], RATE), RATE), ("Which?", "ann")]
-    assert seen[2] == dict.fromkeys(serve_callable.EXTRAS) | {"text": "Which?", "voice": "ann"}
+    assert list(replies(plain, [0.0], RATE, request | {"text": None})) == []
+    assert seen[::2] == [("Which?", "ann"), (([0.0], RATE), RATE)]
+    assert seen[1] == dict.fromkeys(serve_callable.EXTRAS) | {"text": "Which?", "voice": "ann"}
 
 
 # What it may return

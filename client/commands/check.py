@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from voxmeter.client import config
     from voxmeter.client.access import redactor
-    from voxmeter.client.bench_rules import refuse_unbuilt
+    from voxmeter.client.bench_rules import refuse_lost_text, refuse_unbuilt
     from voxmeter.client.cli import DONE, ENDPOINT_FAILED
 
     bench = config.load(args.bench)
@@ -41,9 +41,12 @@ def run(args: argparse.Namespace) -> int:
     findings.good("config", f"{bench.source}: {_counted(bench)}")
     with findings.may_fail("features"):
         refuse_unbuilt(bench)
-    languages = _check_suites(bench, findings)
+    suites = _check_suites(bench, findings)
+    items = [item for suite in suites for item in suite.items]
+    with findings.may_fail("features"):
+        refuse_lost_text(bench, [one.name for one in bench.endpoints], items)
     with findings.may_fail("transcribe"):
-        _check_model(bench, languages, findings)
+        _check_model(bench, {item.language for item in items}, findings)
     for endpoint in bench.endpoints:
         with findings.may_fail(f"endpoint {endpoint.name}"):
             _check_endpoint(bench, endpoint, findings, offline=args.offline)
@@ -118,21 +121,21 @@ def _counted(bench: Bench) -> str:
     return ", ".join(f"{count} {name}{'s' * (count != 1)}" for name, count in counts.items())
 
 
-def _check_suites(bench: Bench, findings: Findings) -> set[str]:
-    """Check every suite; return the languages of their items."""
+def _check_suites(bench: Bench, findings: Findings) -> list[Suite]:
+    """Check every suite; return those that could be loaded."""
     from voxmeter.client.bench_suites import load_suites
 
-    languages: set[str] = set()
+    suites: list[Suite] = []
     for table in bench.suites:
         with findings.may_fail(f"suite {table.label}"):
             (suite,) = load_suites(bench.model_copy(update={"suites": (table,)}))
             findings.good(f"suite {suite.name}", f"{len(suite.items)} items")
-            languages.update(item.language for item in suite.items)
+            suites.append(suite)
             for warning in suite.warnings:
                 findings.note(f"suite {suite.name}", warning)
             _check_clips(suite, findings)
             _check_voices(suite, findings)
-    return languages
+    return suites
 
 
 def _check_clips(suite: Suite, findings: Findings) -> None:
