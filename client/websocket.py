@@ -20,6 +20,7 @@ from websockets.exceptions import (
 from websockets.frames import DATA_OPCODES, Frame
 from websockets.protocol import Event
 
+from voxmeter.client import invitation
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.dialing import bare, connect_error, loopback, tls_context
 from voxmeter.client.transport import Arrival, TransportSettings
@@ -67,12 +68,22 @@ class WebSocketTransport:
         self._connection: _StampedConnection | None = None
 
     async def connect(self, address: Address) -> None:
-        """Open the connection; the caller sets the time-out.
+        """Open the connection, asked for first where it must be; the caller sets the time-out.
 
         Raises:
             ConnectError: If there is none to be had.
             UserError: If `ca_file` is no file of certificates.
         """
+        if address.invitation is None:
+            await self._dial(address)
+            return
+        url = await invitation.ask(address, address.invitation, self._settings, self._clock)
+        try:
+            await self._dial(Address(url, subprotocols=address.subprotocols))
+        except ConnectError as error:
+            raise invitation.hidden(error, url) from None
+
+    async def _dial(self, address: Address) -> None:
         try:
             connection = await connect(
                 address.url,

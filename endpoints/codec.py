@@ -208,6 +208,20 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
+class Invitation:
+    """What to ask over HTTP before a websocket is opened: the answer says where to open it.
+
+    Attributes:
+        request: What is asked, at the URL of the `Address`.
+        field: Which field of the JSON answer holds the websocket's URL; it may hold a secret and is
+            never logged.
+    """
+
+    request: Request
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
     """Where a session is opened.
 
@@ -215,11 +229,14 @@ class Address:
         url: With the protocol's own path and query.
         headers: With credentials; never logged.
         subprotocols: Websocket sub-protocols to offer.
+        invitation: For services whose websocket must be asked for. URL and headers are then those
+            of that request; the websocket gets none of the headers.
     """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     subprotocols: tuple[str, ...] = ()
+    invitation: Invitation | None = None
 
 
 class Codec(Protocol):
