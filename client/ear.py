@@ -27,7 +27,7 @@ class Ear(Protocol):
 
     @property
     def greeted(self) -> bool:
-        """Whether an endpoint that speaks first has finished its greeting."""
+        """Whether an endpoint that speaks first has finished its greeting, as far as is told."""
         ...
 
     @property
@@ -104,7 +104,7 @@ class TurnEar:
 
     @property
     def greeted(self) -> bool:
-        """Whether a first reply has ended, or has been quiet long enough in the log."""
+        """Whether a first reply has ended; where no end is told, `over_at` says when it has."""
         return any(reply.reason is not None for reply in self._replies)
 
     @property
@@ -145,8 +145,11 @@ class TurnEar:
         """Nothing follows from it: replies are told."""
 
     def question_ended(self, t0_ns: int, place_s: float = 0.0) -> None:  # noqa: ARG002 - told
-        """Leave out what has ended by now; a reply still open may turn out to be the answer."""
+        """Leave out what is over by now; a reply still open may turn out to be the answer."""
         still_open = bool(self._replies) and self._replies[-1].reason is None
+        over_ns = self.over_at()
+        if still_open and over_ns is not None and over_ns <= t0_ns:  # nobody tells, so quiet does
+            self._replies[-1].reason, still_open = "completed", False
         self._first_answer = len(self._replies) - (1 if still_open else 0)
 
     def over_at(self) -> int | None:

@@ -185,7 +185,7 @@ class Session:
             self._ask,
             self._record,
             self.clock,
-            greeted=lambda: self._ear.greeted,
+            greeted=self._greeted,
             begun=self._ear.question_began,
             spoken=self._spoken,
         )
@@ -196,6 +196,10 @@ class Session:
             await question.put(self._utterance, ready.input_encoding or traits.input_encoding)
         except ConnectionLostError:
             return  # the receiver hears the same end, with its reason
+
+    def _greeted(self) -> bool:
+        over_ns = self._ear.over_at()  # where no end is told
+        return self._ear.greeted or (over_ns is not None and self.clock.now() >= over_ns)
 
     def _most_ns(self, utterance: Utterance) -> int:
         """Return how long a question may take to leave; a peer may stop reading without a word."""

@@ -87,17 +87,18 @@ def told_segments(attempt: Attempt, stream: NDArray[np.float32], rate: int) -> l
         elif row.kind == "reply_audio":
             samples = min(row.samples, stream.size - position)
             if samples > 0:
-                _part(replies, row)
+                _part(replies, row.reply, row.t_ns)
                 reply = _find(replies, row.reply)
                 _add_audio(reply, row.t_ns, position, position + samples)
                 reply.heard_ns = max(reply.heard_ns, row.t_ns) + round(samples * 1e9 / rate)
             position += max(0, samples)
         elif row.kind == "reply_text" and row.text.strip():
-            _part(replies, row)
+            _part(replies, row.reply, row.t_ns)
             reply = _find(replies, row.reply)
             reply.first_text_ns = reply.first_text_ns or row.t_ns
         elif row.kind in {"reply_ended", "interrupted"}:
             _close(replies, row)
+    _part(replies, "", attempt.t0_ns)
     return [_segment(reply, stream, rate) for reply in replies]
 
 
@@ -219,12 +220,12 @@ def _add_audio(reply: _Reply, t_ns: int, start: int, end: int) -> None:
     reply.ranges.append((start, end))
 
 
-def _part(replies: list[_Reply], row: Came) -> None:
-    """End a reply of which nothing was told, when quiet has parted it from what comes now."""
+def _part(replies: list[_Reply], name: str, t_ns: int | None) -> None:
+    """End a reply of which nothing was told, when quiet has parted it from what comes then."""
     last = replies[-1] if replies else None
-    if last is None or row.reply or last.name or last.started or last.ended_ns is not None:
+    if last is None or name or last.name or last.started or last.ended_ns is not None:
         return
-    if last.heard_ns and row.t_ns - last.heard_ns >= SPLIT_MS * 1_000_000:
+    if last.heard_ns and t_ns is not None and t_ns - last.heard_ns >= SPLIT_MS * 1_000_000:
         last.ended_ns = last.heard_ns
 
 
