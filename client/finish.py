@@ -196,7 +196,8 @@ def _write_audio(
     write_flac(attempt.paths.audio, both, rate)
     answer = [stream[start:end] for start, end in found.answer]
     reply = np.concatenate(answer) if answer else stream[:0]
-    write_flac(attempt.paths.reply, reply, rate)
+    if len(reply):  # FLAC has no file without samples
+        write_flac(attempt.paths.reply, reply, rate)
     if len(reply) != len(stream):
         write_flac(attempt.paths.stream, stream, rate)
 

@@ -164,6 +164,17 @@ def test_how_it_went_is_told_by_one_word_and_a_reason(
     json.dumps(row, allow_nan=False)
 
 
+@pytest.mark.parametrize("capture", [capture_of(QUIET, rows=[ENDED]), capture_of(rows=[ENDED])])
+def test_every_file_of_a_trial_without_a_reply_can_be_played(
+    capture: Capture, tmp_path: Path
+) -> None:
+    finished(capture, tmp_path)
+    written = list((tmp_path / "audio").iterdir())
+    assert tmp_path / "audio" / "one.flac" in written
+    for path in written:
+        assert len(soundfile.read(path)[0]) > 0, path.name
+
+
 @pytest.mark.parametrize(("text", "status"), [("Paris.", "ok"), ("  \n", "no_reply")])
 def test_a_text_only_reply_is_ok_when_it_has_words(text: str, status: str, tmp_path: Path) -> None:
     rows = [told(200, "reply_text", text=text, reply="r1"), ENDED]
