@@ -2,7 +2,7 @@
 # make test    install and run all tests
 # make fuzz    feed every codec whatever comes, for FUZZ_S seconds
 # make conformance   install genuine servers of others and talk to them (CONTRIBUTING.md)
-.PHONY: bench bench-full test conformance fuzz check install install-dev lock lock-genuine format clean notice
+.PHONY: bench bench-full test conformance conformance-moshi fuzz check install install-dev lock lock-genuine format clean notice
 .DELETE_ON_ERROR:
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name))))
@@ -26,6 +26,15 @@ test: install-dev
 GENUINE := $(basename $(notdir $(wildcard tests/genuine/*.txt)))
 conformance: install-dev $(GENUINE:%=.genuine/%/installed)
 	GENUINE=required $(BIN)/python -m pytest tests/genuine
+
+# Moshi's own server stands on torch: several GB, so it is not part of the rest.
+conformance-moshi: install-dev .genuine/moshi/installed
+	$(BIN)/python -m pytest tests/genuine/test_moshi_server.py
+
+.genuine/moshi/installed: tests/genuine/moshi.in
+	$(PYTHON) -m venv --clear .genuine/moshi
+	.genuine/moshi/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	@touch $@
 
 # Feeds every codec whatever comes; FUZZ_S=600 for a long look. What is found stays in .fuzz.
 FUZZ_S ?= 60
@@ -77,7 +86,7 @@ lock: install-dev
 	$(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
 
 # make lock-genuine NAMES=pipecat locks that one alone.
-NAMES ?= $(basename $(notdir $(wildcard tests/genuine/*.in)))
+NAMES ?= $(filter-out moshi,$(basename $(notdir $(wildcard tests/genuine/*.in))))
 lock-genuine: install-dev
 	$(PIP) install --quiet uv
 	@for name in $(NAMES); do $(COMPILE) tests/genuine/$$name.in -o tests/genuine/$$name.txt || exit; done

@@ -26,15 +26,21 @@ PATIENT_END_S = 10
 """How long a program has to end by itself."""
 
 
-def python_of(name: str) -> Path:
+def python_of(name: str, *, heavy: bool = False) -> Path:
     """Return the interpreter of one program's own environment.
 
     Where there is none the test is skipped, with the command that installs it; under
     `GENUINE=required`, which `make conformance` sets, it fails instead.
+
+    Args:
+        name: Of its file of requirements.
+        heavy: It is too large for `make conformance`, and has a target of its own.
     """
     python = INSTALLED / name / "bin" / "python"
     if (INSTALLED / name / "installed").exists():
         return python
+    if heavy:
+        pytest.skip(f"needs {name}, which is large: make conformance-{name} installs and tests it")
     reason = f"needs {name} from tests/genuine/{name}.txt: make conformance installs it"
     if os.environ.get("GENUINE") == "required":
         pytest.fail(reason)
