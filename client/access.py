@@ -65,6 +65,10 @@ def access(endpoint: Endpoint, source: str, environment: Mapping[str, str] | Non
         name: filled(value, f"headers.{name}", endpoint.model)
         for name, value in endpoint.headers.items()
     }
+    found.extend(
+        redaction.secret(name, f"{place} options.{option}", environment)
+        for option, name in _key_options(endpoint).items()
+    )
     key = None
     if endpoint.api_key_env is not None:
         key = redaction.secret(endpoint.api_key_env, f"{place} api_key_env", environment)
@@ -90,7 +94,17 @@ def redactor(bench: Bench, environment: Mapping[str, str] | None = None) -> Reda
 def _present(endpoint: Endpoint, environment: Mapping[str, str] | None) -> list[str]:
     texts = [endpoint.url or "", *endpoint.headers.values()]
     names = [name for text in texts for name in redaction.references(text)]
-    return _values([endpoint.api_key_env, *names], environment)
+    return _values([endpoint.api_key_env, *names, *_key_options(endpoint).values()], environment)
+
+
+def _key_options(endpoint: Endpoint) -> dict[str, str]:
+    """Return the options that name a variable with a key: those that end in `_key_env`."""
+    options = endpoint.options.items()
+    return {
+        option: name
+        for option, name in options
+        if option.endswith("_key_env") and isinstance(name, str) and name
+    }
 
 
 def _values(names: list[str | None], environment: Mapping[str, str] | None) -> list[str]:

@@ -32,12 +32,12 @@ class SentenceSplitter:
             done.append(sentence.strip())
             start = end.end()
         self._held = self._held[start:]
-        return [sentence for sentence in done if _sayable(sentence)]
+        return [sentence for sentence in done if sayable(sentence)]
 
     def flush(self) -> Sequence[str]:
         """Return what is left when the text has ended."""
         rest, self._held = self._held.strip(), ""
-        return [rest] if _sayable(rest) else []
+        return [rest] if sayable(rest) else []
 
 
 def sentences(text: str) -> Sequence[str]:
@@ -46,5 +46,6 @@ def sentences(text: str) -> Sequence[str]:
     return [*splitter.feed(text), *splitter.flush()]
 
 
-def _sayable(sentence: str) -> bool:
+def sayable(sentence: str) -> bool:
+    """Return whether there is anything in it to say."""
     return any(character.isalnum() for character in sentence)

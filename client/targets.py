@@ -83,6 +83,7 @@ def pool(bench: Bench, endpoint: Endpoint) -> Pool | None:
         options=endpoint.options,
         connect_timeout_s=endpoint.connect_timeout_s,
         wire=_wire(endpoint),
+        settings=settings(endpoint),
     )
     return make(launch)
 

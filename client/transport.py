@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from voxmeter.endpoints.codec import Address, Json, Message
+from voxmeter.endpoints.codec import Address, Json, Message, Settings
 
 
 class Arrival(NamedTuple):
@@ -46,6 +46,7 @@ class Launch:
         options: The kind's own options.
         connect_timeout_s: How long a session waits until it is ready.
         wire: What each transport is told.
+        settings: What every session is to be.
     """
 
     place: str
@@ -54,6 +55,7 @@ class Launch:
     options: Mapping[str, Json] = field(default_factory=dict)
     connect_timeout_s: float = 10.0
     wire: TransportSettings = field(default_factory=TransportSettings)
+    settings: Settings = field(default_factory=Settings)
 
 
 class Transport(Protocol):

@@ -56,6 +56,25 @@ or a file of JSON lines:
 
   path = "answers.jsonl"             # {"id": ITEM, "audio": "a.wav", "text": "Paris."}"""
 
+_PIPELINE = """\
+Whisper hears, a language model answers, a voice speaks; all you need is the model's URL:
+
+  [[endpoint]]
+  name = "whisper-llama"
+  kind = "pipeline"
+  model = "meta-llama/Meta-Llama-3-8B-Instruct"
+  [endpoint.options]
+  llm_base_url = "http://127.0.0.1:8000/v1"    # vLLM, llama.cpp, Ollama, OpenAI, ...
+  tts = "none"                                 # replies in writing; "piper" speaks them
+
+with nothing but voxmeter[local], no server and no key:
+
+  [[endpoint]]
+  name = "whisper-local"
+  preset = "whisper-local"
+
+what each stage took is in the run folder: events/CELL/FILE.jsonl, rows of kind "stage"."""
+
 
 def program() -> str:
     """Return how a program becomes an endpoint."""
@@ -70,3 +89,8 @@ def function() -> str:
 def answers() -> str:
     """Return how answers made elsewhere are scored."""
     return _IMPORT
+
+
+def pipeline() -> str:
+    """Return how three models become an endpoint."""
+    return _PIPELINE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import lru_cache
 from typing import Self
 
@@ -25,6 +26,19 @@ class Voices:
         """Return a voice; what is wrong with it is told when it speaks."""
         return _Elsewhere(name, self._worker)
 
+    def say(self, name: str, text: str) -> Future[tuple[int, list[Samples]]]:
+        """Queue a text; any thread may do so, and nothing here blocks.
+
+        Args:
+            name: Of the voice.
+            text: What it is to say.
+
+        Returns:
+            A future with samples a second and the speech, one array a sentence; it raises what is
+            wrong with the voice, or `ChildDiedError`.
+        """
+        return self._worker.submit(_spoken, name, text)
+
     def stop(self) -> None:
         """Fall silent now; a later text is spoken again."""
         self._worker.stop()
@@ -33,6 +47,10 @@ class Voices:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; texts that were not spoken yet fail."""
         self._worker.close()
 
 

@@ -24,12 +24,14 @@ GROUP = "voxmeter.endpoints"
 KINDS: Mapping[str, str] = {
     "openai-realtime": "voxmeter.endpoints.openai_realtime:KIND",
     "moshi": "voxmeter.endpoints.moshi:KIND",
+    "gemini-live": "voxmeter.endpoints.gemini_live:KIND",
     "mini-omni": "voxmeter.endpoints.mini_omni:KIND",
     "openai-chat": "voxmeter.endpoints.openai_chat:KIND",
     "http": "voxmeter.endpoints.http_endpoint:KIND",
     "exec": "voxmeter.endpoints.exec_lines:KIND",
     "python": "voxmeter.endpoints.exec_lines:PYTHON_KIND",
     "import": "voxmeter.endpoints.exec_lines:IMPORT_KIND",
+    "pipeline": "voxmeter.endpoints.pipeline:KIND",
 }
 """Our own kinds: the name of each, and where its `Kind` stands."""
 

@@ -109,6 +109,21 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """What one stage of an endpoint took, told by whoever ran it; stages may overlap.
+
+    Attributes:
+        name: The stage's name (`asr`, `llm`).
+        began_ms: When it began, from the moment on at which the question was handed over.
+        ms: How long it took.
+    """
+
+    name: str
+    began_ms: float
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class RateLimit:
     """What the endpoint says is left of a limit.
 
@@ -180,6 +195,7 @@ Event = (
     | ReplyEnded
     | Interrupted
     | Usage
+    | Stage
     | RateLimit
     | Fault
     | Note

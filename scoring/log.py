@@ -33,6 +33,8 @@ Every other row has `t_ns`, `dir` ("out" or "in"), `kind` and `bytes` (size of t
     in   speech_started, speech_stopped   audio_ms (what the server believes)
     in   input_transcript  text
     in   note           name, text (what the endpoint told of itself; of binary protocols)
+    in   stage          name, began_ms (from the moment the question was handed over), ms: what one
+                        stage of a pipeline took; t_ns is the moment at which it ended
     in   interrupted, usage, rate_limit, fault, closed   the fields of the event; the kind of a
                         fault is fault_kind
     in   message        name (a message that led to no event)

@@ -1,0 +1,119 @@
+"""The models of a pipeline, loaded once for all sessions: Whisper, a language model, a voice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from types import TracebackType
+
+from voxmeter.client import redaction
+from voxmeter.client.clock import Clock, SystemClock
+from voxmeter.client.pipeline_asr import Ears
+from voxmeter.client.pipeline_llm import Mind, mind
+from voxmeter.client.pipeline_transport import PipelineTransport
+from voxmeter.client.pipeline_tts import Voice, voice
+from voxmeter.client.transport import Launch, Transport
+from voxmeter.endpoints.errors import UserError
+from voxmeter.endpoints.http_exchange import keyed
+from voxmeter.endpoints.pipeline_options import Wanted, read
+
+
+class Pipeline:
+    """What the sessions of one endpoint share: the models, loaded once.
+
+    Args:
+        launch: With the endpoint's settings.
+        clock: Stamps what the stages give.
+
+    Raises:
+        UserError: If the settings do not fit together, a model or a voice is not on this machine,
+            or a key is not in the environment.
+    """
+
+    def __init__(self, launch: Launch, clock: Clock | None = None) -> None:
+        self._place = launch.place
+        self.clock = clock or SystemClock()
+        with _placed(self._place):
+            self.wanted = read(launch.settings)
+            self._keys = _keys(self.wanted)
+            self.mind = mind(self.wanted.thinking, launch.folder, launch.wire, self.clock)
+            speaking = self.wanted.speaking
+            self.voice = (
+                None
+                if speaking is None
+                else voice(speaking, launch.folder, launch.wire, self.clock)
+            )
+            self.ears = Ears(self.wanted.hearing, launch.folder, self.clock)
+
+    def __enter__(self) -> Callable[[], Transport]:
+        """Load all models, however long that takes.
+
+        Raises:
+            UserError: If one of them cannot be loaded here.
+        """
+        try:
+            with _placed(self._place):
+                for loading in [stage.load() for stage in self._stages()]:
+                    loading.result()
+        except BaseException:
+            self._close()
+            raise
+        return partial(PipelineTransport, self)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the processes of the models."""
+        self._close()
+
+    @property
+    def note(self) -> str:
+        """What it is made of, for the log."""
+        return ", ".join(stage.name for stage in self._stages())
+
+    def headers(self, own: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Return the headers of requests to the language model and to the speech service.
+
+        Args:
+            own: The endpoint's own, perhaps with its key; a service elsewhere gets none of them.
+        """
+        llm_key, tts_key = self._keys
+        llm = {**own, **keyed("", llm_key).headers}
+        speaking = self.wanted.speaking
+        shared = llm if speaking is not None and speaking.shares else {}
+        return llm, {**shared, **keyed("", tts_key).headers}
+
+    def _close(self) -> None:
+        for stage in self._stages():
+            stage.close()
+
+    def _stages(self) -> list[Ears | Mind | Voice]:
+        return [self.ears, self.mind, *([self.voice] if self.voice is not None else [])]
+
+
+def _keys(wanted: Wanted) -> tuple[str | None, str | None]:
+    """Return the keys of the language model and of the speech service."""
+    names = {
+        "llm_key_env": wanted.thinking.key_env,
+        "tts_key_env": "" if wanted.speaking is None else wanted.speaking.key_env,
+    }
+    llm, tts = (
+        redaction.secret(name, f"options.{option}") if name else None
+        for option, name in names.items()
+    )
+    return llm, tts
+
+
+@contextmanager
+def _placed(place: str) -> Iterator[None]:
+    """Say of a user's mistake in which endpoint it is, in the words of its options."""
+    try:
+        yield
+    except UserError as error:
+        where = error.place.replace("[transcribe] ", "options.asr_")
+        cure = error.cure.replace("[transcribe]", "[endpoint.options]")
+        raise UserError(f"{place} {where}", error.found, cure) from None
