@@ -97,6 +97,8 @@ class Run(_Table):
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 1
     warmup: Count = 1
     pacing: Literal["real-time", "fast"] = "real-time"
+    retries: Annotated[int, Field(ge=0, le=20)] = 2
+    retry_wait_limit_s: Seconds = 60.0
     send_lateness_limit_ms: Milliseconds = 20
     loop_lag_limit_ms: Milliseconds = 20
 

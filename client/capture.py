@@ -70,6 +70,8 @@ class Capture:
         reply_text: The model's own text of the answer.
         usage: What the endpoint counted, summed.
         ended_ns: When the session was over.
+        retryable: Whether asking again later can help, of a session that was refused.
+        retry_after_s: How long the endpoint asks us to wait before; None where it names no time.
     """
 
     outcome: Outcome
@@ -84,6 +86,8 @@ class Capture:
     reply_text: str = ""
     usage: dict[str, float] = field(default_factory=dict)
     ended_ns: int = 0
+    retryable: bool = False
+    retry_after_s: float | None = None
 
 
 class Recorder:

@@ -121,6 +121,8 @@ def trial_row(
         **attempt.fields,
         "status": status,
         "fault": fault,
+        "retryable": capture.retryable,
+        "retry_after_s": _rounded(capture.retry_after_s),
         "t0_ns": found.t0_ns,
         "connect_ms": _rounded(capture.connect_ms),
         "rtt_ms": _rounded(capture.rtt_ms),

@@ -6,11 +6,17 @@ import html
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+
+from voxmeter.client.clock import utc_now
 
 LONGEST = 400
 _HIDDEN = re.compile(
     r"<(script|style|head|title)\b.*?</\1\s*>|<!--.*?-->|<!doctype[^>]*>", re.DOTALL | re.IGNORECASE
 )
+_WHOLE = re.compile(r"[0-9]{1,9}")
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _TAG = re.compile(r"<[^>]*>")
 _SAYING = ("message", "detail", "error", "error_description", "reason", "msg")
 
@@ -30,11 +36,39 @@ def refusal(
     said = _of_json(text) or _of_page(text) or phrase
     if "location" in headers:
         said += f"; it points to {headers['location'].split('?', 1)[0]}: put that into url"
-    if "retry-after" in headers:
-        said += f"; retry after {headers['retry-after']}"
+    wait = wait_s(headers, utc_now())
+    if wait is not None:
+        said += f"; retry after {wait:.10g}"
     for secret in secrets:
         said = said.replace(secret, "…")
     return said
+
+
+def wait_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return how long a server asks us to wait, s; None where it names no time.
+
+    Args:
+        headers: Of the answer, names in lower case.
+        now: In UTC; a date in `retry-after` counts from the answer's own `date`, where it has one,
+            so that a clock that is wrong here makes no wait longer.
+    """
+    number = headers.get("retry-after-ms", "").strip()
+    if _WHOLE.fullmatch(number):
+        return int(number) / 1000
+    told = headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(told):
+        return float(told)
+    due = _date(told)
+    since = _date(headers.get("date", "")) or now
+    return None if due is None else max(0.0, (due - since).total_seconds())
+
+
+def _date(told: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(told)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
 
 
 def _of_json(text: str) -> str:

@@ -36,6 +36,9 @@ class Quiet:
     def trial(self, trial: Trial, row: Mapping[str, Any]) -> None:
         """Say nothing."""
 
+    def again(self, trial: Trial, row: Mapping[str, Any], wait_s: float) -> None:
+        """Say nothing."""
+
 
 class Loud:
     """Shows a run on the terminal: results on standard output, the bar on standard error.
@@ -88,7 +91,7 @@ class Loud:
             self._task = self._bar.add_task(shown, total=trials, figures="")
 
     def trial(self, trial: Trial, row: Mapping[str, Any]) -> None:
-        """Show one attempt, and move the bar."""
+        """Show one trial, and move the bar."""
         right = _right(trial, row)
         audible = (row.get("latency") or {}).get("first_audible_ms")
         if not trial.warmup:
@@ -97,6 +100,12 @@ class Loud:
             self._turn(trial, row, right=right)
         elif self._bar is None and self._done % 100 == 0 and not trial.warmup:
             self._print(f"  {self._done} done, {self._figures()}")
+
+    def again(self, trial: Trial, row: Mapping[str, Any], wait_s: float) -> None:
+        """Say why nothing seems to go on."""
+        fault = printable(str(row.get("fault") or "refused"), _WIDTH)
+        self._print(f"\n  {printable(trial.item.item, 60)}\n    {row['status']}  {fault}")
+        self._print(f"    asked again in {wait_s:.1f} s")
 
     def _count(self, row: Mapping[str, Any], audible: float | None, *, right: bool | None) -> None:
         self._done += 1

@@ -18,6 +18,7 @@ from voxmeter.client.clip_source import ClipSource
 from voxmeter.client.finish import Lateness
 from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.models import hears, locate
+from voxmeter.client.retries import Retries
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.streaming import Show, Streaming
 from voxmeter.client.target import Target
@@ -174,7 +175,10 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
 
         source = ClipSource(voices)
         lateness = Lateness(bench.run.send_lateness_limit_ms, bench.run.loop_lag_limit_ms)
-        Streaming(prepared.plan, folder, source, start, show, prepared.redactor, lateness).run()
+        retries = Retries(bench.run.retries, bench.run.retry_wait_limit_s, bench.run.seed)
+        Streaming(
+            prepared.plan, folder, source, start, show, prepared.redactor, lateness, retries
+        ).run()
 
 
 def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from voxmeter.endpoints.events import (
     Event,
     Fault,
     Interrupted,
+    RateLimit,
     Ready,
     ReplyAudio,
     ReplyEnded,
@@ -32,10 +33,12 @@ from voxmeter.endpoints.events import (
     ReplyText,
     Usage,
 )
+from voxmeter.endpoints.waits import named_wait_s
 
 _NS = 1_000_000_000
 _MS = 1_000_000
-_REFUSING_CODES = {1008, 1013, 3000, 3003}
+_TRY_LATER = 1013
+_REFUSING_CODES = {1008, _TRY_LATER, 3000, 3003}
 
 
 async def converse(
@@ -101,6 +104,9 @@ class Session:
             fast=ask.pacing == "fast",
         )
         self._usage: dict[str, float] = {}
+        self._retryable = False
+        self._retry_after_s: float | None = None
+        self._spent_s: float | None = None  # until limits that are used up are whole again
 
     def capture(self) -> Capture:
         """Return what the session left behind."""
@@ -117,6 +123,8 @@ class Session:
             reply_text=self._ear.text(),
             usage=self._usage,
             ended_ns=self.clock.now(),
+            retryable=outcome == "refused" and self._retryable,
+            retry_after_s=self._retry_after_s,
         )
 
     async def run(self, address: Address) -> None:
@@ -136,8 +144,10 @@ class Session:
         except TimeoutError:
             self._fail("disconnected", f"no connection within {limit:g} s")
         except ConnectError as error:
-            refused = error.failure == "rejected"
-            self._fail("refused" if refused else "disconnected", str(error))
+            if error.failure == "rejected":
+                self._refuse(str(error), error.retryable, error.retry_after_s)
+            else:
+                self._fail("disconnected", str(error))
         self._connect_began = began
         return self._failure is None
 
@@ -241,8 +251,14 @@ class Session:
                     total = self._usage.get(name, 0) + count
                     if isfinite(total):  # whatever a server claims, the row has to be JSON
                         self._usage[name] = total
-            case Fault(fatal=True):
-                self._fail("refused", f"{event.kind}: {event.message}")
+            case RateLimit(remaining=remaining, reset_s=reset_s):
+                if remaining is not None and remaining <= 0 and reset_s is not None:
+                    self._spent_s = max(self._spent_s or 0.0, reset_s)
+                return
+            case Fault(kind, retryable, message, True, wait_s):
+                if wait_s is None and kind == "busy":
+                    wait_s = self._spent_s
+                self._refuse(f"{kind}: {message}", retryable, wait_s)
             case Fault():
                 self._note = f"{event.kind}: {event.message}"
             case Closed(code, reason):
@@ -258,7 +274,7 @@ class Session:
         said = f"closed with code {code}: {reason or 'no reason given'}"
         vendor = code is not None and 4000 <= code < 5000
         if (code in _REFUSING_CODES or vendor) and not self._ear.heard:
-            self._fail("refused", said)
+            self._refuse(said, code == _TRY_LATER, named_wait_s(reason))
         else:
             self._fail("disconnected", said)
 
@@ -314,6 +330,11 @@ class Session:
     async def _send(self, message: Message) -> None:
         await self._transport.send(message)
         self._record.sent(self.clock.now(), "message", message)
+
+    def _refuse(self, fault: str, retryable: bool, retry_after_s: float | None) -> None:  # noqa: FBT001 - the endpoint's own words and what they mean
+        if self._failure is None:
+            self._retryable, self._retry_after_s = retryable, retry_after_s
+        self._fail("refused", fault)
 
     def _fail(self, outcome: Outcome, fault: str) -> None:
         if self._failure is None:

@@ -8,18 +8,20 @@ are finished in a process beside this one.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from voxmeter.client.clock import utc_now
+from voxmeter.client.clock import Clock, SystemClock, utc_now
 from voxmeter.client.event_loop import loop_factory, undisturbed
 from voxmeter.client.finish import Attempt, Lateness
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.pacing import Spacing
+from voxmeter.client.retries import Retries
 from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.endpoints.codec import Asked
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from voxmeter.suites.suite import Item
 
 _MS = 1_000_000
+_NS = 1_000_000_000
 
 
 class Show(Protocol):
@@ -43,7 +46,11 @@ class Show(Protocol):
         ...
 
     def trial(self, trial: Trial, row: Mapping[str, Any]) -> None:
-        """Say how an attempt went."""
+        """Say how a trial went."""
+        ...
+
+    def again(self, trial: Trial, row: Mapping[str, Any], wait_s: float) -> None:
+        """Say that an attempt was refused, and that the next one follows after a wait."""
         ...
 
 
@@ -60,6 +67,8 @@ class Streaming:
         show: Who is told.
         redactor: Takes secrets out of what is written.
         lateness: How late this client may be before it spoils a trial's latency.
+        retries: When a refused attempt is made again.
+        clock: For the waits before that.
     """
 
     plan: Plan
@@ -69,6 +78,8 @@ class Streaming:
     show: Show
     redactor: Redactor
     lateness: Lateness = field(default_factory=Lateness)
+    retries: Retries = field(default_factory=Retries)
+    clock: Clock = field(default_factory=SystemClock)
 
     def run(self) -> None:
         """Ask all that is left; blocks until it is done.
@@ -138,18 +149,31 @@ class _Asking:
             await self.ask(trial, stagger_ns)
 
     async def ask(self, trial: Trial, stagger_ns: int) -> None:
-        """Make one attempt and write it down."""
-        fields = _fields(trial)
+        """Put one question, again where its refusal allows it; every attempt is written down."""
+        stage, waited_s = self.stage, 0.0
+        for made in itertools.count(1):
+            row = await self._attempt(trial, stagger_ns, waited_s)
+            wait_s = stage.retries.wait_s(row, made)
+            async with self.writing:
+                await asyncio.to_thread(stage.folder.append, "trials", row)
+                if wait_s is None:
+                    await asyncio.to_thread(stage.show.trial, trial, row)
+                    return
+                await asyncio.to_thread(stage.show.again, trial, row, wait_s)
+            await stage.clock.sleep_until(stage.clock.now() + int(wait_s * _NS))
+            waited_s = wait_s
+            trial = replace(trial, attempt=trial.attempt + 1)
+
+    async def _attempt(self, trial: Trial, stagger_ns: int, waited_s: float) -> dict[str, Any]:
+        """Make one attempt; return its line."""
+        fields = {**_fields(trial), "waited_s": round(waited_s, 3)}
         try:
             clip = await asyncio.to_thread(self.stage.clip_of, trial.item)
         except ClipError as error:
             row = _never_asked(fields, str(error))
         else:
             row = await self._converse(trial, fields, clip, stagger_ns)
-        row = cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
-        async with self.writing:
-            await asyncio.to_thread(self.stage.folder.append, "trials", row)
-            await asyncio.to_thread(self.stage.show.trial, trial, row)
+        return cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
 
     async def _converse(
         self, trial: Trial, fields: dict[str, Any], clip: Clip, stagger_ns: int
@@ -216,6 +240,8 @@ def _never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
         **fields,
         "status": "bad_clip",
         "fault": fault,
+        "retryable": False,
+        "retry_after_s": None,
         **dict.fromkeys(nothing),
         "latency": dict.fromkeys(LATENCY),
         "segments": [],

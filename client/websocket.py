@@ -20,15 +20,17 @@ from websockets.exceptions import (
 from websockets.frames import DATA_OPCODES, Frame
 from websockets.protocol import Event
 
-from voxmeter.client import invitation
+from voxmeter.client import http_words, invitation
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.dialing import bare, connect_error, loopback, tls_context
 from voxmeter.client.transport import Arrival, TransportSettings
+from voxmeter.endpoints import http_faults
 from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Text
 from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError
 
 _QUEUE_FRAMES = 4096  # reading never pauses in a trial: a paused socket would make late stamps
 _MOST_BYTES = 256 * 2**20  # in one session: more than an hour of any reply; a flood ends here
+_REFUSAL_BYTES = 4 * 1024  # of a refused upgrade's body; nobody reads more
 _CLOSE_TIMEOUT_S = 2.0
 _LEAVE_TIMEOUT_S = 3.0  # the library's time-out begins only once the peer has read all we sent
 _PING_TIMEOUT_S = 1.0
@@ -185,10 +187,18 @@ class WebSocketTransport:
 
 
 def _rejected(error: InvalidStatus) -> ConnectError:
-    status = error.response.status_code
-    body = error.response.body[:200].decode("utf-8", errors="replace").strip()
-    said = f": {body}" if body else ""
-    return ConnectError("rejected", f"HTTP {status} on the upgrade{said}", status)
+    answer = error.response
+    headers = {name.lower(): value for name, value in answer.headers.raw_items()}
+    said = http_words.refusal("", headers, bytes(answer.body or b"")[:_REFUSAL_BYTES])
+    found = http_faults.refusal(Ended(answer.status_code, said))
+    words = f"HTTP {answer.status_code} on the upgrade" + (f": {said}" if said else "")
+    return ConnectError(
+        "rejected",
+        words,
+        answer.status_code,
+        retryable=found.retryable,
+        retry_after_s=found.retry_after_s,
+    )
 
 
 def _close_of(error: ConnectionClosed) -> tuple[int, str]:

@@ -89,15 +89,27 @@ class ConnectError(EndpointError):
         failure: `rejected` means that the peer answered and said no (HTTP status, policy close);
             every other value means that there was no usable connection.
         status: HTTP status or websocket close code, where there was one.
+        retryable: Whether asking again later can help, of a peer that said no.
+        retry_after_s: How long the peer asks us to wait; None where it names no time.
     """
 
-    def __init__(self, failure: ConnectFailure, message: str, status: int | None = None) -> None:
+    def __init__(
+        self,
+        failure: ConnectFailure,
+        message: str,
+        status: int | None = None,
+        *,
+        retryable: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
         self.failure: ConnectFailure = failure
         self.status = status
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s
         super().__init__(message)
 
-    def __reduce__(self) -> tuple[type[ConnectError], tuple[ConnectFailure, str, int | None]]:
-        return (ConnectError, (self.failure, str(self), self.status))
+    def __reduce__(self) -> tuple[object, ...]:
+        return (ConnectError, (self.failure, str(self), self.status), vars(self))
 
 
 class ConnectionLostError(EndpointError):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from voxmeter.endpoints.codec import Ended
 from voxmeter.endpoints.events import Fault, FaultKind
 from voxmeter.endpoints.openai_faults import classify
+from voxmeter.endpoints.waits import named_wait_s
 
 _STATUS: dict[int, tuple[FaultKind, bool]] = {
     401: ("auth", False),
@@ -19,13 +22,15 @@ _STATUS: dict[int, tuple[FaultKind, bool]] = {
     529: ("busy", True),
 }
 _MONEY = ("quota", "billing", "credit balance", "insufficient balance")
+_WAIT = re.compile(r"; retry after (\d{1,9}(?:\.\d{1,9})?)$")
 
 
 def refusal(ended: Ended) -> Fault:
     """Return what a refused request says: its status, then the server's words.
 
     Args:
-        ended: With a status, and words that may begin with a code and a colon.
+        ended: With a status, and words that may begin with a code and a colon, and end in the
+            seconds after which to ask again.
     """
     status = ended.code or 0
     kind, retryable = _STATUS.get(status, ("server", True) if status >= 500 else ("request", False))
@@ -35,4 +40,6 @@ def refusal(ended: Ended) -> Fault:
     if status == 429 and any(word in ended.reason.lower() for word in _MONEY):
         kind, retryable = "quota", False
     words = f"HTTP {status}: {ended.reason}" if ended.reason else f"HTTP {status}"
-    return Fault(kind, retryable, words)
+    wait = _WAIT.search(ended.reason)
+    named = float(wait[1]) if wait else named_wait_s(ended.reason)
+    return Fault(kind, retryable, words, retry_after_s=named)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from voxmeter.endpoints.codec import Ended
 from voxmeter.endpoints.events import Fault, FaultKind
 from voxmeter.endpoints.fields import Fields
+from voxmeter.endpoints.waits import named_wait_s
 
 _CODES: dict[str, tuple[FaultKind, bool]] = {
     "authentication_error": ("auth", False),
@@ -70,7 +71,8 @@ def failed_fault(details: Fields) -> Fault:
     error = details.object("error")
     default: tuple[FaultKind, bool] = ("server", True)
     kind, retryable = classify(error.text("code", ""), error.text("type", ""), default)
-    return Fault(kind, retryable, f"response failed: {words(error, None)}")
+    said = words(error, None)
+    return Fault(kind, retryable, f"response failed: {said}", retry_after_s=named_wait_s(said))
 
 
 def close_fault(ended: Ended) -> Fault | None:
@@ -80,13 +82,14 @@ def close_fault(ended: Ended) -> Fault | None:
     """
     message = f"closed with {ended.code}: {ended.reason or 'no reason given'}"
     if ended.code == 1013:
-        return Fault("busy", retryable=True, message=message)
+        wait_s = named_wait_s(ended.reason)
+        return Fault("busy", retryable=True, message=message, retry_after_s=wait_s)
     if ended.code != 1008 and not (ended.code is not None and 3000 <= ended.code <= 4999):
         return None
     lowered = ended.reason.lower()
     for code, (kind, retryable) in _CODES.items():
         if code in lowered:
-            return Fault(kind, retryable, message)
+            return Fault(kind, retryable, message, retry_after_s=named_wait_s(lowered))
     return Fault("policy" if ended.code == 1008 else "request", retryable=False, message=message)
 
 

@@ -116,6 +116,9 @@ class Show:
     def trial(self, trial: Trial, row: Mapping[str, Any]) -> None:
         self.told.append((trial.key, row["status"]))
 
+    def again(self, trial: Trial, row: Mapping[str, Any], wait_s: float) -> None:
+        raise AssertionError(row)  # nothing here is refused
+
 
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
@@ -254,6 +257,7 @@ def test_a_row_says_everything_that_was_known_before(sessions: Sessions, folder:
         "warmup": False,
         "started_at": "",
         "condition_params": {},
+        "waited_s": 0.0,
         "session_tag": "",
         "clip": {"sha256": "ab"},
         "reply_channel": "speech",
