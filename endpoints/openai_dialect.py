@@ -5,7 +5,7 @@ On receive both are understood whatever was chosen, because servers mix them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from voxmeter.endpoints.codec import Json
@@ -15,8 +15,11 @@ from voxmeter.endpoints.fields import Fields
 PROTOCOL = "openai-realtime"
 PCM_RATE = 24000
 """Samples a second of `audio/pcm`, unless both sides agree on another rate."""
+WAV_RATE = 16000
+"""Samples a second where each append is a WAV file and no other rate is asked for."""
 
 Dialect = Literal["ga", "legacy"]
+Side = Literal["input", "output"]
 
 LEGACY_EVENTS = {
     "response.audio.delta": "response.output_audio.delta",
@@ -30,6 +33,9 @@ LEGACY_EVENTS = {
 """Older name of a server event -> its GA name."""
 OLDER_EVENTS = {ga: legacy for legacy, ga in LEGACY_EVENTS.items()}
 
+NO_DETECTION = ("client_vad", "none")
+"""Types of `turn_detection` by which some servers say what others say by null."""
+
 _GA_FORMATS: dict[str, Encoding] = {
     "audio/pcm": "pcm16",
     "audio/pcmu": "pcmu",
@@ -39,9 +45,32 @@ _LEGACY_FORMATS: dict[str, Encoding] = {
     "pcm16": "pcm16",
     "g711_ulaw": "pcmu",
     "g711_alaw": "pcma",
+    "pcm": "pcm16",
+    "pcm24": "pcm16",
+    "wav": "pcm16",
+    "wav24": "pcm16",
+    "wav48": "pcm16",
 }
-_GA_NAMES = {encoding: name for name, encoding in _GA_FORMATS.items()}
-_LEGACY_NAMES = {encoding: name for name, encoding in _LEGACY_FORMATS.items()}
+_WORD_RATES: dict[tuple[Side, str], int] = {
+    ("input", "pcm"): 16000,
+    ("output", "pcm"): 24000,
+    ("output", "pcm24"): 24000,
+    ("input", "wav"): WAV_RATE,
+    ("input", "wav24"): 24000,
+    ("input", "wav48"): 48000,
+}
+"""What the words of other vendors (DashScope, Zhipu) say of the rate, where they say it."""
+_RATES = ("rate", "sample_rate", "sample_rate_hz")
+_GA_NAMES: dict[Encoding, str] = {
+    **{encoding: name for name, encoding in _GA_FORMATS.items()},
+    "opus": "audio/opus",
+}
+_LEGACY_NAMES: dict[Encoding, str] = {
+    "pcm16": "pcm16",
+    "pcmu": "g711_ulaw",
+    "pcma": "g711_alaw",
+    "opus": "opus",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +80,42 @@ class Format:
     Attributes:
         encoding: How samples are coded.
         rate: Samples a second; always 8000 for G.711.
+        word: The older spelling's word for it, where a server has its own; `none` where a session
+            names no format. Says nothing else.
     """
 
     encoding: Encoding
     rate: int
+    word: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{_GA_NAMES[self.encoding]} at {self.rate}"
 
     @property
     def bytes_per_ms(self) -> float:
-        """Return how many bytes one millisecond takes."""
+        """Return how many bytes one millisecond takes; of Opus, its usual size."""
+        if self.encoding == "opus":
+            return 4
         return self.rate * (2 if self.encoding == "pcm16" else 1) / 1000
 
     def json(self, dialect: Dialect) -> Json:
-        """Return the format as a session names it."""
+        """Return the format as a session names it; None where it does not."""
+        if self.word == "none":
+            return None
         if dialect == "legacy":
-            return _LEGACY_NAMES[self.encoding]
+            return self.word or _LEGACY_NAMES[self.encoding]
         if self.encoding == "pcm16":
             return {"type": "audio/pcm", "rate": self.rate}
         return {"type": _GA_NAMES[self.encoding]}
 
 
-def pcm_or_g711(encoding: Encoding, rate: int | None) -> Format:
+def format_of(encoding: Encoding, rate: int | None, word: str = "") -> Format:
     """Return the format that an encoding and perhaps a rate stand for."""
-    return Format(encoding, (rate or PCM_RATE) if encoding == "pcm16" else 8000)
+    g711 = encoding in {"pcmu", "pcma"}
+    return Format(encoding, 8000 if g711 else rate or PCM_RATE, word)
 
 
-def read_format(session: Fields, side: Literal["input", "output"], default: Format) -> Format:
+def read_format(session: Fields, side: Side, default: Format) -> Format:
     """Return the format that a session names for one side, in either spelling.
 
     What the session leaves out is as in `default`, as long as the encoding is the same.
@@ -86,17 +123,32 @@ def read_format(session: Fields, side: Literal["input", "output"], default: Form
     Raises:
         ProtocolError: If the session names a format that this protocol does not have.
     """
-    older = f"{side}_audio_format"
-    if session.has(older):
-        return _known(session, _LEGACY_FORMATS, session.text(older), default.rate)
     here = session.object("audio").object(side)
+    older = f"{side}_audio_format"
     if not here.has("format"):
-        return default
+        if not session.has(older):
+            return default
+        return _by_word(session, side, session.text(older), default, None)
     if isinstance(here.data["format"], str):  # some servers answer with the bare older name
-        return _known(here, _LEGACY_FORMATS | _GA_FORMATS, here.text("format"), default.rate)
+        return _by_word(here, side, here.text("format"), default, _rate(here))
     named = here.object("format")
     fallback = default.rate if default.encoding == "pcm16" else PCM_RATE
-    return _known(named, _GA_FORMATS, named.text("type"), named.whole("rate", fallback))
+    rate = _rate(named) or _rate(here) or fallback
+    return _known(named, _GA_FORMATS | _LEGACY_FORMATS, named.text("type"), rate)
+
+
+def _by_word(place: Fields, side: Side, word: str, default: Format, rate: int | None) -> Format:
+    """Return what a bare word names; the one that was asked for means what was meant by it."""
+    if word and word == default.word:
+        return Format(default.encoding, rate or default.rate, word)
+    rate = rate or _WORD_RATES.get((side, word), default.rate)
+    return _known(place, _LEGACY_FORMATS | _GA_FORMATS, word, rate)
+
+
+def _rate(place: Fields) -> int | None:
+    """Return the rate by any of the names that servers have for it; None where none is said."""
+    name = next((one for one in _RATES if place.has(one)), None)
+    return None if name is None else place.whole(name)
 
 
 def _known(place: Fields, names: dict[str, Encoding], name: str, rate: int) -> Format:
@@ -104,7 +156,7 @@ def _known(place: Fields, names: dict[str, Encoding], name: str, rate: int) -> F
         raise place.problem(f"{place.place}format {name!r} is none of {', '.join(names)}")
     if not 8000 <= rate <= 48000:
         raise place.problem(f"{place.place}rate {rate} is not from 8000 to 48000")
-    return pcm_or_g711(names[name], rate)
+    return format_of(names[name], rate, "" if name in _GA_FORMATS else name)
 
 
 def text_type(role: str, dialect: Dialect) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from voxmeter.endpoints.codec import Ended
 from voxmeter.endpoints.events import Fault, FaultKind
 from voxmeter.endpoints.fields import Fields
@@ -9,17 +11,21 @@ from voxmeter.endpoints.waits import named_wait_s
 
 _CODES: dict[str, tuple[FaultKind, bool]] = {
     "authentication_error": ("auth", False),
+    "accessdenied": ("auth", False),
     "invalid_api_key": ("auth", False),
+    "invalidapikey": ("auth", False),
     "invalid_authentication": ("auth", False),
     "missing_api_key": ("auth", False),
     "permission_denied": ("auth", False),
     "permission_error": ("auth", False),
     "unauthorized": ("auth", False),
+    "arrearage": ("quota", False),
     "billing_hard_limit_reached": ("quota", False),
     "insufficient_quota": ("quota", False),
     "quota_exceeded": ("quota", False),
     "content_filter": ("policy", False),
     "content_policy_violation": ("policy", False),
+    "datainspectionfailed": ("policy", False),
     "moderation_blocked": ("policy", False),
     "policy_violation": ("policy", False),
     "concurrency_limit_exceeded": ("busy", True),
@@ -30,8 +36,12 @@ _CODES: dict[str, tuple[FaultKind, bool]] = {
     "server_overloaded": ("busy", True),
     "session_limit_exceeded": ("busy", True),
     "session_limit_reached": ("busy", True),
+    "throttling": ("busy", True),
     "too_many_requests": ("busy", True),
     "api_error": ("server", True),
+    "fatal": ("server", True),
+    "processing_error": ("server", True),
+    "warning": ("server", True),
     "internal_error": ("server", True),
     "internal_server_error": ("server", True),
     "server_error": ("server", True),
@@ -48,22 +58,31 @@ _STOPS_TURN = ("session.update", "append", "commit", "item", "response.create")
 """Our own messages without which no reply comes."""
 
 
-def error_fault(error: Fields, sent: str | None, *, ready: bool) -> Fault:
+def error_fault(told: Fields, named: Callable[[str], str | None], *, ready: bool) -> Fault:
     """Return what an `error` event says.
 
     Most errors leave the session open: one is fatal when it is about the account, when the session
-    is not set up yet, or when it names a message of ours that the turn needs.
+    is not set up yet, or when it names a message of ours that the turn needs. A server that tells
+    errors as bare text names no message, so that each of them may be about one that was needed.
 
     Args:
-        error: The event's `error` object.
-        sent: Which kind of message of ours it names, if it names one.
+        told: The event.
+        named: Returns which kind of message of ours an id is of, if it is of one.
         ready: Whether the session was set up before.
     """
-    code = error.text("code", "")
-    kind, retryable = classify(code, error.text("type", ""))
+    if isinstance(told.data.get("error"), str) or (told.has("message") and not told.has("error")):
+        code = told.text("code", "")
+        kind, retryable = classify(code, "")
+        said = told.text("error" if told.has("error") else "message")
+        return Fault(kind, retryable, f"{code or 'no code'}: {said}")
+    error = told.object("error")
+    sent = named(error.text("event_id", "") or told.text("event_id", ""))
+    code, type_ = error.text("code", ""), error.text("type", "")
+    kind, retryable = classify(code, type_)
     fatal = kind in _ENDS_SESSION or code == "session_expired" or not ready or sent in _STOPS_TURN
-    fatal = fatal and code not in _HARMLESS
-    return Fault(kind, retryable, words(error, sent), fatal)
+    fatal = (fatal or type_ == "fatal") and code not in _HARMLESS and type_ != "warning"
+    said = words(error, sent)
+    return Fault(kind, retryable, said, fatal, named_wait_s(said))
 
 
 def failed_fault(details: Fields) -> Fault:
@@ -97,9 +116,10 @@ def classify(
     code: str, kind: str, default: tuple[FaultKind, bool] = ("request", False)
 ) -> tuple[FaultKind, bool]:
     """Return whose rule an error met, and whether asking again can help; its code goes first."""
-    for name in (code, kind):
-        if name in _CODES:
-            return _CODES[name]
+    for name in (code.lower(), kind.lower()):
+        for known in (name, name.partition(".")[0]):  # DashScope: Throttling.RateQuota
+            if known in _CODES:
+                return _CODES[known]
     return default
 
 

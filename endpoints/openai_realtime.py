@@ -6,12 +6,8 @@ How it is known: the types of the `openai` package 3.57, recorded sessions with 
 
 from __future__ import annotations
 
-import base64
-import ipaddress
 import json
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
-from voxmeter.endpoints import g711
 from voxmeter.endpoints.codec import (
     Address,
     Ended,
@@ -23,12 +19,13 @@ from voxmeter.endpoints.codec import (
     Traits,
     Turn,
 )
-from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.events import Closed, Event, Ready
 from voxmeter.endpoints.fields import Fields, clean, parse_object
 from voxmeter.endpoints.kind import Kind
+from voxmeter.endpoints.openai_address import address
 from voxmeter.endpoints.openai_dialect import (
     LEGACY_EVENTS,
+    NO_DETECTION,
     PROTOCOL,
     read_format,
     text_type,
@@ -36,14 +33,18 @@ from voxmeter.endpoints.openai_dialect import (
 from voxmeter.endpoints.openai_faults import close_fault, error_fault
 from voxmeter.endpoints.openai_options import Object, Wanted, read
 from voxmeter.endpoints.openai_replies import Replies
+from voxmeter.endpoints.openai_session_update import update
+from voxmeter.endpoints.openai_wrapping import encoded, wrapped
 
-DEFAULT_URL = "wss://api.openai.com/v1/realtime"
 MIN_COMMIT_MS = 100
 """A shorter buffer may not be committed."""
 HEARD_MARGIN_MS = 100
 """The server's own count of an item may be this much shorter than the bytes that it sent."""
 SHOWN = 80
 """How much of a name of the server's is noted."""
+NO_TEMPERATURE = {"ga": "GA sessions have none", "bare": "only `session` can carry it"}
+"""Why a temperature is not sent."""
+_CLOSES_ITSELF = "the server closes turns itself though none was to; set turn_end = 'silence'"
 
 _NAMES = {
     "session.update": "session.update",
@@ -63,6 +64,7 @@ KIND = Kind(
     server="voxmeter.endpoints.openai_realtime_server:server",
     path="/v1/realtime",
     query_keys=("model", "intent", "call_id", "deployment", "api-version"),
+    key_names=("api-key",),
     known_by="types of the openai package 3.57, recorded sessions with speech-to-speech 1.1.0, "
     "public reports; the hosted service's address and some error codes from documentation only",
     docs="docs/endpoints/openai-realtime.md",
@@ -84,13 +86,20 @@ class Client:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
+        self._session_update = update(wanted)
         self._ready = False
         self._explained = False
         self._sent = 0
+        self._audio_ms = 0.0
         self._appended = False
         self._written = False
+        self._commits = 0
         self._question = bytearray()
-        self._replies = Replies(wanted.output, interrupts=wanted.interrupt_response)
+        self._replies = Replies(
+            wanted.output,
+            interrupts=wanted.interrupt_response,
+            has_responses=wanted.has_responses,
+        )
 
     @property
     def traits(self) -> Traits:
@@ -99,9 +108,11 @@ class Client:
         return Traits(
             input_rate=wanted.input.rate,
             input_encoding=wanted.input.encoding,
+            frame_ms=wanted.frame_ms,
             turn_end=wanted.turn_end,
-            history=True,
-            takes_text=True,
+            first_speaker="endpoint" if wanted.greets else "user",
+            history=wanted.has_items and wanted.input.encoding != "opus",
+            takes_text=wanted.has_items,
             min_turn_ms=MIN_COMMIT_MS if wanted.turn_end == "commit" else 0,
             reply_channel="text" if wanted.modality == "text" else "speech",
         )
@@ -109,29 +120,27 @@ class Client:
     def address(self, url: str, api_key: str | None) -> Address:
         """Return where to connect: the model in the query, the key in a header.
 
-        A URL without a path gets `/v1/realtime`; `http` becomes `ws`; an empty one is OpenAI's own.
-
         Raises:
             UserError: If the URL is none, or the key cannot stand in a header.
         """
-        headers = {"OpenAI-Beta": "realtime=v1"} if self._wanted.dialect == "legacy" else {}
-        if api_key:
-            if not (api_key.isascii() and api_key.isprintable()):
-                found = "has line ends or characters outside ASCII"
-                raise UserError("the API key", found, "copy it again, without spaces around it")
-            name = self._wanted.key_header
-            headers[name] = f"Bearer {api_key}" if name.lower() == "authorization" else api_key
-        return Address(_address(url or DEFAULT_URL, self._wanted), headers)
+        return address(url, api_key, self._wanted)
 
     def open(self) -> Step:
-        """Ask for the session; `Ready` comes when the server confirms it."""
-        return self._send(("session.update", {"session": self._wanted.session()}))
+        """Ask for the session; `Ready` comes when the server confirms it, where it ever does."""
+        asked = self._send(("session.update", self._session_update))
+        if self._wanted.ready == "sent":
+            return Step(self._now_ready({}), asked.messages)
+        return asked
 
     def turn(self, turn: Turn) -> Step:
         """Add one earlier turn; a user's audio goes before its text, an assistant has text only."""
-        content: Object = {"type": text_type(turn.role, self._wanted.dialect), "text": turn.text}
+        wanted = self._wanted
+        if not self.traits.history:
+            return Step()
+        content: Object = {"type": text_type(turn.role, wanted.dialect), "text": turn.text}
         if turn.role == "user" and turn.pcm:
-            content = {"type": "input_audio", "audio": _base64(self._encoded(turn.pcm))}
+            said = wrapped(encoded(turn.pcm, wanted), wanted)
+            content = {"type": "input_audio", "audio": said}
         elif not turn.text:
             return Step()
         return self._send(("item", {"item": _item(turn.role, content)}))
@@ -140,31 +149,41 @@ class Client:
         """Send one frame, or keep it for the one request."""
         if not data:
             return Step()
+        opens = self._wanted.commit == "turns" and not self._appended
         self._appended = True
         if self._wanted.turn_end == "request":
             self._question += data
             return Step()
-        return self._send(("append", {"audio": _base64(data)}))
+        opening: list[tuple[str, Object]] = [("commit", {"final": False})] if opens else []
+        step = self._send(*opening, ("append", {"audio": wrapped(data, self._wanted)}))
+        self._audio_ms += len(data) / self._wanted.input.bytes_per_ms
+        return step
 
     def text(self, text: str) -> Step:
         """Add a written question, or a part of one, to this turn."""
+        if not self._wanted.has_items:
+            return Step()
         self._written = True
         content: Object = {"type": "input_text", "text": text}
         return self._send(("item", {"item": _item("user", content)}))
 
     def end_turn(self) -> Step:
         """Commit and ask for a reply; nothing, where the server closes turns by itself."""
+        wanted = self._wanted
         asked: list[tuple[str, Object]] = []
-        if self._appended and self._wanted.turn_end == "request":
-            content: Object = {"type": "input_audio", "audio": _base64(bytes(self._question))}
+        if self._appended and wanted.turn_end == "request":
+            content: Object = {"type": "input_audio", "audio": wrapped(self._question, wanted)}
             asked = [("item", {"item": _item("user", content)})]
-        elif self._appended and self._wanted.turn_end == "commit":
-            asked = [("commit", {})]
+        elif self._appended and wanted.turn_end == "commit":
+            asked = [("commit", {"final": True} if wanted.commit == "turns" else {})]
+            self._commits += 1
         elif not self._written or self._appended:
             return Step()
+        if wanted.commit == "ask" and wanted.has_responses:
+            asked.append(("response.create", {}))
         self._question.clear()
         self._appended = self._written = False
-        return self._send(*asked, ("response.create", {}))
+        return self._send(*asked)
 
     def played(self, reply: str) -> Step:
         """Say nothing: this protocol has no word for it."""
@@ -174,6 +193,9 @@ class Client:
         """Stop the reply under way, and cut the newest reply to what was heard of it."""
         asked: list[tuple[str, Object]] = []
         active = self._replies.active
+        if not self._wanted.has_responses:
+            self._replies.drop_active()
+            return Step()
         if active is not None:
             asked.append(("response.cancel", {"response_id": active} if active else {}))
             self._replies.drop_active()
@@ -197,17 +219,19 @@ class Client:
             return Step([closed] if fault is None else [fault, closed])
         told = parse_object(PROTOCOL, message)
         kind = told.text("type")
+        if kind in self._wanted.ignored:
+            return Step()
         match LEGACY_EVENTS.get(kind, kind):
+            case "session.created" if self._wanted.ready == "created":
+                return Step(self._now_ready(told.object("session").data))
             case "session.updated":
                 return Step(self._updated(told.object("session")))
             case "error":
-                error = told.object("error")
-                sent = self._named(error.text("event_id", "") or told.text("event_id", ""))
-                fault = error_fault(error, sent, ready=self._ready)
+                fault = error_fault(told, self._named, ready=self._ready)
                 self._explained = self._explained or fault.fatal
                 return Step([fault])
             case "input_audio_buffer.committed":
-                return self._committed()
+                return self._committed(told)
             case name:
                 return Step(self._replies.receive(name, told))
 
@@ -219,45 +243,50 @@ class Client:
                 cure = f"set {side}_rate and {side}_encoding to match"
                 raise session.problem(f"the server takes {side} as {agreed}, not {asked}; {cure}")
         self._check_detection(session)
+        return self._now_ready(session.data)
+
+    def _now_ready(self, session: Object) -> list[Event]:
         if self._ready:
             return []
         self._ready = True
-        names = {name: session.data.get(name) for name in ("id", "model")}
+        names = {name: session.get(name) for name in ("id", "model")}
         said = [f"{k} {clean(v)[:SHOWN]}" for k, v in names.items() if isinstance(v, str)]
-        if self._wanted.settings.temperature is not None and self._wanted.dialect == "ga":
-            said.append("temperature was not sent: GA sessions have none")
+        if self._wanted.settings.temperature is not None and self._wanted.shape != "legacy":
+            said.append(f"temperature was not sent: {NO_TEMPERATURE[self._wanted.shape]}")
         return [Ready(note="; ".join(said))]
 
     def _check_detection(self, session: Fields) -> None:
         place = session if "turn_detection" in session.data else session.object("audio")
         place = place if place is session else place.object("input")
-        if self._wanted.turn_end == "silence" and place.has_null("turn_detection"):
+        if "turn_detection" not in place.data:
+            return
+        detection = place.object("turn_detection")
+        none = not detection.data or detection.text("type", "") in NO_DETECTION
+        if self._wanted.turn_end == "silence" and none and self._wanted.has_items:
             raise session.problem("the server has no turn detection; set turn_end = 'commit'")
-        if self._wanted.turn_end == "commit" and place.has("turn_detection"):
-            problem = "the server closes turns itself though none was to"
-            raise session.problem(f"{problem}; set turn_end = 'silence'")
+        if self._wanted.turn_end == "commit" and not none:
+            raise session.problem(_CLOSES_ITSELF)
 
-    def _committed(self) -> Step:
+    def _committed(self, told: Fields) -> Step:
         """Ask for the reply to a turn that the server closed, where it was told not to begin."""
+        wanted = self._wanted
+        if wanted.turn_end == "commit":
+            if not self._commits:  # whatever it confirmed, it did not turn its detection off
+                raise told.problem(_CLOSES_ITSELF)
+            self._commits -= 1
+            return Step()
         self._appended = self._written = False
-        if self._wanted.turn_end == "silence" and not self._wanted.create_response:
+        if wanted.turn_end == "silence" and not wanted.create_response:
             return self._send(("response.create", {}))
         return Step()
-
-    def _encoded(self, pcm: bytes) -> bytes:
-        match self._wanted.input.encoding:
-            case "pcmu":
-                return g711.encode_ulaw(pcm)
-            case "pcma":
-                return g711.encode_alaw(pcm)
-            case _:
-                return pcm
 
     def _send(self, *asked: tuple[str, Object]) -> Step:
         messages = []
         for name, fields in asked:
             self._sent += 1
             event: Object = {"type": _NAMES[name], "event_id": f"{name}-{self._sent}", **fields}
+            if self._wanted.timestamp:
+                event[self._wanted.timestamp] = int(self._audio_ms)
             messages.append(Text(json.dumps(event, separators=(",", ":"))))
         return Step(messages=messages)
 
@@ -270,37 +299,3 @@ class Client:
 
 def _item(role: str, content: Object) -> Json:
     return {"type": "message", "role": role, "content": [content]}
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-def _address(url: str, wanted: Wanted) -> str:
-    cure = "write it like wss://host/v1/realtime"
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        parts.port  # noqa: B018 - asked for its ValueError
-    except ValueError as error:
-        raise UserError("url", f"{url!r}: {error}", cure) from None
-    scheme = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}.get(parts.scheme)
-    if scheme is None or not host:
-        raise UserError("url", repr(url), cure)
-    given = parse_qs(parts.query, keep_blank_values=True)
-    query = [parts.query] if parts.query else []
-    if wanted.settings.model and "model" not in given:
-        query.append(urlencode({"model": wanted.settings.model}))
-    # Foreign servers may refuse query keys that they do not know.
-    tagged = _is_this_machine(host) if wanted.send_tag is None else wanted.send_tag
-    if wanted.settings.session_tag and tagged and "tag" not in given:
-        query.append(urlencode({"tag": wanted.settings.session_tag}))
-    path = "/v1/realtime" if parts.path in {"", "/"} else parts.path
-    return urlunsplit((scheme, parts.netloc, path, "&".join(query), ""))
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

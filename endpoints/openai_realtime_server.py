@@ -11,7 +11,7 @@ from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import FaultKind
 from voxmeter.endpoints.fields import Fields, parse_object
 from voxmeter.endpoints.openai_dialect import PROTOCOL
-from voxmeter.endpoints.openai_served_items import Conversation, Item, read_item
+from voxmeter.endpoints.openai_served_items import Conversation, Item, read_item, samples
 from voxmeter.endpoints.openai_served_reply import Counted, Reply, Wire
 from voxmeter.endpoints.openai_served_session import Object, Session, read_modality
 from voxmeter.endpoints.serving import (
@@ -22,7 +22,6 @@ from voxmeter.endpoints.serving import (
     ReplyTruncated,
     ServerStep,
     TurnCommitted,
-    UserAudio,
     UserCleared,
 )
 
@@ -201,9 +200,9 @@ class Server:
         return ServerStep([changed], [told])
 
     def _append(self, asked: Fields) -> ServerStep:
-        data, heard = asked.audio("audio"), self._session.input
-        self._buffered_ms += len(data) / heard.bytes_per_ms
-        return ServerStep([UserAudio(data, heard.encoding, heard.rate)] if data else [])
+        said, heard = samples(asked, self._session.input), self._session.input
+        self._buffered_ms += len(said.data) / heard.bytes_per_ms
+        return ServerStep([said] if said.data else [])
 
     def _commit(self, asked: Fields) -> ServerStep:
         if self._buffered_ms < MIN_COMMIT_MS:

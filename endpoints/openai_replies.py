@@ -45,12 +45,13 @@ class Replies:
         any_came: Whether anything of any reply came in this session.
     """
 
-    def __init__(self, output: Format, *, interrupts: bool) -> None:
+    def __init__(self, output: Format, *, interrupts: bool, has_responses: bool = True) -> None:
         self._output = output
-        self._interrupts = interrupts
-        self._over: dict[str, None] = {}
-        self._dropped: dict[str, None] = {}
+        self._interrupts = interrupts and has_responses
+        self._over: dict[str, bool] = {}  # id -> whether late pieces of it are heard
+        self._dropped: dict[str, bool] = {}
         self._texts: set[tuple[str, str, int]] = set()
+        self._wholes: set[tuple[str, str, int]] = set()
         self.active: str | None = None
         self.item: Item | None = None
         self.any_came = False
@@ -61,13 +62,18 @@ class Replies:
             "response.output_text.delta": self._text,
             "response.output_audio_transcript.done": lambda told: self._whole(told, "transcript"),
             "response.output_text.done": lambda told: self._whole(told, "text"),
+            "transcription.delta": self._text,
+            "transcription.done": self._written_down,
             "response.done": self._done,
+            "unmute.interrupted_by_vad": self._interrupted,
             "input_audio_buffer.speech_started": self._speech_started,
             "input_audio_buffer.speech_stopped": _speech_stopped,
             "conversation.item.input_audio_transcription.completed": _transcript,
             "conversation.item.input_audio_transcription.failed": _transcript_failed,
             "rate_limits.updated": _rate_limits,
         }
+        if not has_responses:
+            self._readers["response.output_audio.done"] = self._audio_done
 
     def receive(self, name: str, told: Fields) -> Sequence[Event]:
         """Return the events of one server event by its GA name; none for a name without one."""
@@ -77,18 +83,24 @@ class Replies:
     def drop_active(self) -> None:
         """Let nothing more be heard of the reply under way; its end is still told."""
         if self.active is not None:
-            _remember(self._dropped, self.active)
+            _remember(self._dropped, self.active, heard=False)
 
     def _created(self, told: Fields) -> Sequence[Event]:
         reply = told.object("response").text("id", "")
-        self.active, self.item = reply, None
+        if reply in self._over:  # some servers keep no order among events of different types
+            return []
+        if reply != self.active or not reply:
+            self.item = None
+        self.active = reply
         return [ReplyStarted(reply)]
 
     def _of(self, told: Fields) -> str | None:
         """Return the reply that a piece is of; None when nothing more of it is to be heard."""
         reply = told.text("response_id", "") or self.active or ""
-        if reply in self._over or reply in self._dropped:
+        if reply in self._dropped:
             return None
+        if reply in self._over:  # a tail of what was completed belongs to it
+            return reply if self._over[reply] else None
         if self.active is None:  # some servers never say that a reply begins
             self.active = reply
         return reply
@@ -112,7 +124,7 @@ class Replies:
         text = told.text("delta")
         content = _content(told)
         reply = self._of(told)
-        if reply is None or not text:
+        if reply is None or not text or content in self._wholes:
             return []
         self._texts.add(content)
         self.any_came = True
@@ -123,11 +135,29 @@ class Replies:
         text = told.text(name, "")
         content = _content(told)
         reply = self._of(told)
-        if reply is None or not text or content in self._texts:
+        if reply is None or not text or content in self._texts | self._wholes:
             return []
-        self._texts.add(content)
+        self._wholes.add(content)
         self.any_came = True
         return [ReplyText(text, reply)]
+
+    def _written_down(self, told: Fields) -> Sequence[Event]:
+        return [*self._whole(told, "text"), *_usage(told.object("usage"))]
+
+    def _audio_done(self, told: Fields) -> Sequence[Event]:
+        """End a reply that is no response."""
+        reply = self.active or ""
+        said = "" if told.flag("has_audio", default=True) else "without audio"
+        cut = reply in self._dropped
+        self._close(reply, heard=True)
+        return [ReplyEnded("cancelled" if cut else "completed", reply, said)]
+
+    def _interrupted(self, told: Fields) -> Sequence[Event]:
+        """End a reply that the server stopped; it tells no other end of it."""
+        if self.active is None:
+            return []
+        self._close(self.active, heard=False)
+        return [Interrupted()]
 
     def _done(self, told: Fields) -> Sequence[Event]:
         response = told.object("response")
@@ -146,14 +176,17 @@ class Replies:
                 events.append(ReplyEnded(reason, reply, details.text("reason", "")))
             case _:
                 raise told.problem(f"response.done with status {status!r}")
-        self._close(reply)
+        heard = status in {"completed", "incomplete"} and reply not in self._dropped
+        self._close(reply, heard=heard)
         return events
 
-    def _close(self, reply: str) -> None:
+    def _close(self, reply: str, *, heard: bool) -> None:
         self._dropped.pop(reply, None)
-        if reply:  # servers without ids call every reply by the same empty one
-            _remember(self._over, reply)
-        self._texts.clear()
+        gone = {""}  # servers without ids call every reply by the same empty one
+        if reply:
+            gone |= _remember(self._over, reply, heard=heard)
+        self._texts = {one for one in self._texts if one[0] not in gone}
+        self._wholes = {one for one in self._wholes if one[0] not in gone}
         if self.active == reply:
             self.active = None
 
@@ -223,7 +256,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _remember(names: dict[str, None], name: str) -> None:
-    names[name] = None
-    if len(names) > REMEMBERED:
-        del names[next(iter(names))]
+def _remember(names: dict[str, bool], name: str, *, heard: bool) -> set[str]:
+    """Remember a reply; return which one is forgotten for it, if any."""
+    names[name] = heard
+    if len(names) <= REMEMBERED:
+        return set()
+    oldest = next(iter(names))
+    del names[oldest]
+    return {oldest}

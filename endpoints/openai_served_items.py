@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from voxmeter.endpoints.fields import Fields
-from voxmeter.endpoints.openai_dialect import Dialect, Format, text_type
+from voxmeter.endpoints.json_path import from_base64
+from voxmeter.endpoints.openai_dialect import PROTOCOL, Dialect, Format, text_type
 from voxmeter.endpoints.openai_served_session import Object
 from voxmeter.endpoints.serving import HistoryAdded, UserAudio
+from voxmeter.endpoints.wav import WavReader
 
 Role = Literal["user", "assistant", "system"]
 MOST_ITEMS = 1000
@@ -102,7 +104,8 @@ def read_item(asked: Fields, item_id: str, heard: Format) -> tuple[Item, History
             case "input_text" | "output_text" | "text":
                 texts.append(part.text("text"))
             case "input_audio" | "output_audio" | "audio":
-                audio.append(part.audio("audio") if part.has("audio") else b"")
+                said = samples(part, heard) if part.has("audio") else UserAudio(b"", "pcm16", 0)
+                audio.append(said.data)
                 texts.append(part.text("transcript", ""))
             case other:
                 raise part.problem(f"{part.place}type {other!r} is neither text nor audio")
@@ -111,5 +114,21 @@ def read_item(asked: Fields, item_id: str, heard: Format) -> tuple[Item, History
     if not text and not data:
         raise asked.problem(f"{asked.place}content is empty")
     item = Item(item_id, cast("Role", role), text, len(data) / heard.bytes_per_ms if data else None)
-    said = UserAudio(data, heard.encoding, heard.rate) if data else None
-    return item, HistoryAdded(item.role, text, said, item_id)
+    whole = UserAudio(data, heard.encoding, heard.rate) if data else None
+    return item, HistoryAdded(item.role, text, whole, item_id)
+
+
+def samples(place: Fields, heard: Format) -> UserAudio:
+    """Return what a message's `audio` holds; a session of WAV files has one in each message.
+
+    Raises:
+        ProtocolError: If it is not base64, or not such a file at the session's rate.
+    """
+    if not heard.word.startswith("wav"):
+        return UserAudio(place.audio("audio"), heard.encoding, heard.rate)
+    reader = WavReader(PROTOCOL)
+    pcm = reader.feed(from_base64(place, f"{place.place}audio", place.text("audio")))
+    reader.end()
+    if reader.rate != heard.rate:
+        raise place.problem(f"{place.place}audio is a file at {reader.rate}, not at {heard.rate}")
+    return UserAudio(pcm, "pcm16", heard.rate)

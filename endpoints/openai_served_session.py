@@ -7,7 +7,13 @@ from typing import cast
 
 from voxmeter.endpoints.codec import Json, TurnEnd
 from voxmeter.endpoints.fields import Fields
-from voxmeter.endpoints.openai_dialect import PCM_RATE, Dialect, Format, read_format
+from voxmeter.endpoints.openai_dialect import (
+    NO_DETECTION,
+    PCM_RATE,
+    Dialect,
+    Format,
+    read_format,
+)
 from voxmeter.endpoints.serving import SessionSet
 
 Object = dict[str, Json]
@@ -134,6 +140,8 @@ class Session:
         asked = place.object("turn_detection")
         base = self.detection or _server_vad()
         kind = asked.text("type", cast("str", base["type"]))
+        if kind in NO_DETECTION:
+            return None
         if kind not in ("server_vad", "semantic_vad"):
             raise asked.problem(f"{asked.place}type {kind!r} is not server_vad or semantic_vad")
         flags: Object = {

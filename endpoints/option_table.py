@@ -76,6 +76,30 @@ class OptionTable:
             raise self.wrong(name, f"a whole number from {least} to {most}")
         return int(value)
 
+    def number(self, name: str) -> float | None:
+        """Return a finite number, None where there is none."""
+        value = self._options.get(name)
+        if value is None:
+            return None
+        wrong = isinstance(value, bool) or not isinstance(value, int | float)
+        if wrong or not math.isfinite(value):  # type: ignore[arg-type]
+            raise self.wrong(name, "a number")
+        return value  # type: ignore[return-value]
+
+    def texts(self, name: str) -> Sequence[str]:
+        """Return a list of strings; an absent one is empty."""
+        value = self._options.get(name, [])
+        if not isinstance(value, list):
+            raise self.wrong(name, "a list of strings")
+        found = [one for one in value if isinstance(one, str) and one]
+        if len(found) != len(value):
+            raise self.wrong(name, "a list of strings")
+        return found
+
+    def value(self, name: str) -> Json:
+        """Return whatever was given, None where nothing was."""
+        return self._options.get(name)
+
     def table(self, name: str) -> Mapping[str, Json]:
         """Return a table; an absent one is empty."""
         value = self._options.get(name, {})

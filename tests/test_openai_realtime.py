@@ -161,8 +161,8 @@ def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(key: str) 
     ("options", "words"),
     [
         ({"silence_ms": 500}, "options.silence_ms: openai-realtime has no such option; did you"),
-        ({"zzz": 500}, "known: dialect, output_modalities"),
-        ({"dialect": "beta"}, "'ga' or 'legacy'"),
+        ({"zzz": 500}, "known: dialect, flat_session"),
+        ({"dialect": "beta"}, "'ga' or 'legacy' or 'bare'"),
         ({"output_modalities": ["text", "audio"]}, "'audio' (with its transcript) or 'text'"),
         ({"threshold": "high"}, "a number"),
         ({"speed": True}, "a number"),
@@ -519,7 +519,7 @@ BAD_MESSAGES = [
     (told(type="rate_limits.updated", rate_limits=[3]), "rate_limits[0] is not an object"),
     (told(type="input_audio_buffer.speech_started", audio_start_ms="x"), "audio_start_ms"),
     (Text('{"type":"input_audio_buffer.speech_stopped","audio_end_ms":1e400}'), "a finite number"),
-    (told(type="error", error="bad"), "error is of type str"),
+    (told(type="error", error=5), "error is of type int"),
     (told(type="session.updated", session=1), "session is of type int"),
 ]
 

@@ -214,7 +214,7 @@ def test_the_session_is_echoed_whole_and_what_was_left_out_stays() -> None:
         {"type": "realtime", "output_modalities": ["video"]},
         {"type": "realtime", "output_modalities": []},
         {"type": "realtime", "instructions": 5},
-        {"turn_detection": {"type": "client_vad"}},
+        {"turn_detection": {"type": "half"}},
         {"turn_detection": {"silence_duration_ms": 1e300}},
         {"turn_detection": {"threshold": -1}},
         {"turn_detection": {"create_response": "no"}},
