@@ -29,6 +29,7 @@ KINDS: Mapping[str, str] = {
     "openai-chat": "voxmeter.endpoints.openai_chat:KIND",
     "http": "voxmeter.endpoints.http_endpoint:KIND",
     "exec": "voxmeter.endpoints.exec_lines:KIND",
+    "pipecat": "voxmeter.endpoints.pipecat:KIND",
     "python": "voxmeter.endpoints.exec_lines:PYTHON_KIND",
     "import": "voxmeter.endpoints.exec_lines:IMPORT_KIND",
     "pipeline": "voxmeter.endpoints.pipeline:KIND",
