@@ -80,10 +80,14 @@ def _settings(choice: int) -> Settings:
 
 
 def _converse(make: Callable[[Settings], Codec], settings: Settings, script: bytes) -> None:
-    try:
-        codec = make(settings)
-    except UserError:
-        return  # a kind that cannot close turns this way
+    for wanted in (settings, Settings()):
+        try:
+            codec = make(wanted)
+        except UserError:
+            continue  # a kind that takes no instructions, or cannot close turns this way
+        break
+    else:
+        return
     _sound(codec.open())
     for what, payload in records(script):
         try:
