@@ -34,7 +34,7 @@ from voxmeter.endpoints.http_replies import (
     WavBody,
 )
 from voxmeter.endpoints.json_path import Picker, Places
-from voxmeter.endpoints.kind import HTTP, Kind
+from voxmeter.endpoints.kind import HTTP, HTTP_HOST, Kind
 from voxmeter.endpoints.mixed_replace import boundary_of
 from voxmeter.endpoints.option_table import OptionTable
 from voxmeter.endpoints.wav import wav_file
@@ -69,6 +69,10 @@ KIND = Kind(
     about="any server that takes one HTTP request: a template out, WAV, samples or JSON back",
     codec="voxmeter.endpoints.http_endpoint:client",
     transport=HTTP,
+    server="voxmeter.endpoints.http_served:server",
+    host=HTTP_HOST,
+    path="/",
+    query_keys=("reply", "input_rate"),
     known_by="no protocol of its own; tried on servers written for its tests",
     docs="docs/endpoints/http.md",
     options_at="voxmeter.endpoints.http_endpoint:OPTIONS",

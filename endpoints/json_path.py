@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from voxmeter.endpoints.events import Event, Fault, ReplyAudio, ReplyText
 from voxmeter.endpoints.fields import Fields, clean, parse_object
 from voxmeter.endpoints.wav import SniffedAudio, floats_to_pcm16
 
+_PLACE = re.compile(r"-?[0-9]{1,9}")
 _UNSCALED = 16.0  # floats this far over full scale are whole numbers of 16 bits
 _NO_ERROR: Sequence[Json] = (None, False, 0, "", {}, [])
 
@@ -23,8 +25,9 @@ def at(found: Json, path: str) -> Json:
     for step in path.split("."):
         if isinstance(found, dict):
             found = found.get(step)
-        elif isinstance(found, list) and step.isdecimal() and len(step) < 10:
-            found = found[int(step)] if int(step) < len(found) else None
+        elif isinstance(found, list) and _PLACE.fullmatch(step):
+            place = int(step)  # one below 0 counts from the end
+            found = found[place] if -len(found) <= place < len(found) else None
         else:
             return None
     return found
@@ -71,7 +74,14 @@ class Picker:
         Raises:
             ProtocolError: If it is no object, or holds something else in one of the places.
         """
-        told = parse_object(self._protocol, message)
+        return self.picked(parse_object(self._protocol, message))
+
+    def picked(self, told: Fields) -> Iterator[Event]:
+        """Yield what an object that has been parsed stands for.
+
+        Raises:
+            ProtocolError: If it holds something else in one of the places.
+        """
         if self._places.error:
             failure = at(told.data, self._places.error)
             if failure not in _NO_ERROR:

@@ -125,7 +125,13 @@ class ServerStep:
 
 
 class ServerCodec(Protocol):
-    """The server's half of one session. Same rules as `Codec`: no socket, no clock, no log."""
+    """The server's half of one session. Same rules as `Codec`: no socket, no clock, no log.
+
+    Messages that a client only sends, such as a `Request`, are only received here, and the other
+    way round. An `Ended` that is sent ends the answer to a request: without a code as it should,
+    with an HTTP status as refused, or broken off where its body has begun. On a websocket it is
+    the close, with its code and reason.
+    """
 
     @property
     def input_rate(self) -> int:

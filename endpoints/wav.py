@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
 _BITS = {_PCM: (8, 16, 24, 32), _FLOAT: (32, 64)}
 _ENDLESS = 0x7FFF_0000  # from here on, a size says "until the end"
+_LARGEST = 0xFFFF_FFFF
 _LARGEST_HEAD = 64 * 1024
 _RATES = (4_000, 384_000)
 _BEHIND_DATA = {b"LIST", b"id3 ", b"ID3 ", b"bext", b"cue ", b"smpl", b"iXML", b"PEAK", b"fact"}
@@ -50,10 +51,19 @@ class Format:
 
 def wav_file(pcm: bytes, rate: int) -> bytes:
     """Return a whole file of 16-bit little-endian mono samples."""
+    return _head_of(36 + len(pcm), rate, len(pcm)) + pcm
+
+
+def wav_head(rate: int) -> bytes:
+    """Return what stands before samples whose number is not known yet."""
+    return _head_of(_LARGEST, rate, _LARGEST)
+
+
+def _head_of(file: int, rate: int, samples: int) -> bytes:
     head = struct.pack(
-        "<4sI4s4sIHHIIHH", b"RIFF", 36 + len(pcm), b"WAVE", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16
+        "<4sI4s4sIHHIIHH", b"RIFF", file, b"WAVE", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16
     )
-    return head + struct.pack("<4sI", b"data", len(pcm)) + pcm
+    return head + struct.pack("<4sI", b"data", samples)
 
 
 class WavReader:
