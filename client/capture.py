@@ -11,6 +11,7 @@ from typing import Any, Literal
 from voxmeter.endpoints.codec import (
     Binary,
     Ended,
+    Fetched,
     Message,
     Published,
     Request,
@@ -167,7 +168,7 @@ def size_of(message: Message | None) -> int:
             return len(data)
         case Published(_, payload):
             return len(payload)
-        case Request(body):
+        case Request(body) | Fetched(body=body):
             return len(body)
         case _:
             return 0
@@ -182,6 +183,8 @@ def name_of(message: Message) -> str:
             return topic
         case Request(_, _, method, path):
             return f"{method} {path}".strip()
+        case Fetched(aside, status):
+            return f"{aside} {status}"[:_LONGEST_NAME]
         case Response(status, headers):
             return f"response {status} {headers.get('content-type', '')}".strip()[:_LONGEST_NAME]
         case _:

@@ -179,6 +179,6 @@ class TurnEar:
 
 
 def _play_ns(event: ReplyAudio) -> int:
-    """Return how long a piece takes to play; Opus is taken at 4 kB a second, its usual size."""
-    per_second = {"pcm16": 2 * event.rate, "pcmu": 8000, "pcma": 8000, "opus": 4000}
-    return len(event.data) * _NS // per_second[event.encoding]
+    """Return how long a piece takes to play; Opus is taken at 4 kB a second, AAC at 8."""
+    rates = {"pcm16": 2 * event.rate, "pcmu": 8000, "pcma": 8000, "opus": 4000, "aac": 8000}
+    return len(event.data) * _NS // rates[event.encoding]

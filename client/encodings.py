@@ -1,4 +1,7 @@
-"""Samples to wire bytes and back: PCM16, G.711 and Ogg/Opus, as streams that may split anywhere."""
+"""Samples to wire bytes and back, as streams that may split anywhere.
+
+PCM16, G.711 and Ogg/Opus both ways; AAC in ADTS frames is only read.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from voxmeter.endpoints import adts
 from voxmeter.endpoints.errors import MissingExtraError
 from voxmeter.endpoints.events import Encoding
 
@@ -102,6 +106,59 @@ class OpusDecoder:
         return np.clip(np.round(samples * 32768), -32768, 32767).astype(np.int16)
 
 
+class AacDecoder:
+    """ADTS frames, split anywhere; channels are mixed down to one.
+
+    All that the frames hold is returned, also what an encoder puts before the first sample (1024
+    samples or more, almost silent): a player of such a stream has no way to know of it either.
+
+    Args:
+        rate: Samples a second of what is returned.
+    """
+
+    def __init__(self, rate: int) -> None:
+        import av
+
+        self._codec = av.CodecContext.create("aac", "r")
+        self._packet = av.Packet
+        self._failures = (av.error.FFmpegError, ValueError, RuntimeError)
+        self._resampler = av.AudioResampler(format="s16", layout="mono", rate=rate)
+        self._spare = b""
+
+    def decode(self, data: bytes) -> NDArray[np.int16]:
+        """Return the samples of the frames that this piece completes.
+
+        Raises:
+            ValueError: If it is no ADTS, or its frames cannot be decoded; what it holds is lost.
+        """
+        data, self._spare = self._spare + data, b""
+        made: list[NDArray[np.int16]] = []
+        start = 0
+        while len(data) - start >= adts.HEAD:
+            head = adts.head_of(data[start : start + adts.HEAD])
+            if head is None:
+                raise ValueError("no ADTS frame where one should begin")
+            if len(data) - start < head.length:
+                break
+            made += self._frame(data[start : start + head.length])
+            start += head.length
+        self._spare = data[start:]
+        return np.concatenate(made) if made else np.zeros(0, dtype=np.int16)
+
+    def _frame(self, frame: bytes) -> list[NDArray[np.int16]]:
+        try:
+            decoded = self._codec.decode(self._packet(frame))
+            mixed = [one for part in decoded for one in self._resampler.resample(part)]
+        except self._failures as error:
+            raise ValueError(f"not decodable: {error}") from None
+        return [one.to_ndarray().reshape(-1).astype(np.int16) for one in mixed]
+
+    @property
+    def left_over(self) -> int:
+        """Return how many bytes of a frame that is not whole are waiting."""
+        return len(self._spare)
+
+
 def encoder(encoding: Encoding, rate: int) -> Encoder:
     """Return a fresh encoder for one outgoing stream at `rate` samples a second."""
     match encoding:
@@ -111,6 +168,8 @@ def encoder(encoding: Encoding, rate: int) -> Encoder:
             return G711(encoding)
         case "opus":
             return OpusEncoder(rate)
+        case "aac":
+            raise ValueError("AAC is only read")
 
 
 def decoder(encoding: Encoding, rate: int) -> Decoder:
@@ -122,6 +181,8 @@ def decoder(encoding: Encoding, rate: int) -> Decoder:
             return G711(encoding)
         case "opus":
             return OpusDecoder(rate)
+        case "aac":
+            return AacDecoder(rate)
 
 
 def _sphn() -> Any:  # noqa: ANN401 - an untyped module

@@ -4,12 +4,15 @@ The connection is opened before the question is asked, so that its cost is in `c
 in the reply's latency, and every piece of a body carries the moment at which its bytes reached this
 process. An HTTP client library can do neither: it connects with the first request, and stamps
 nothing. So the framing is h11's, which is what httpx stands on, and the connection is our own.
+
+While one answer goes on, others may be fetched beside it (`Request.aside`), as a player fetches the
+pieces of a stream whose progress another connection tells.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -21,12 +24,26 @@ from voxmeter.client.dialing import bare, connect_error, loopback, tls_context
 from voxmeter.client.http_link import Link, dial
 from voxmeter.client.http_words import refusal
 from voxmeter.client.transport import Arrival, TransportSettings
-from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Request, Response
-from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError
+from voxmeter.endpoints.codec import (
+    Address,
+    Binary,
+    Ended,
+    Fetched,
+    Message,
+    Request,
+    Response,
+)
+from voxmeter.endpoints.errors import (
+    ConnectError,
+    ConnectionLostError,
+    EndpointError,
+    ProtocolError,
+)
 
 _LARGEST_HEAD = 128 * 1024
 _REFUSAL_BYTES = 4 * 1024  # of a refused request's body; nobody reads more
 _REFUSAL_S = 2.0
+_SPARE = 2  # connections that wait for a further request beside the main one
 _KEPT = "%/?=&:+,;@!$'()*~[]"  # of a target that may hold letters HTTP cannot carry
 _PORTS = {"http": 80, "https": 443}
 _ANSWER = b"HTTP/"
@@ -34,10 +51,11 @@ _DEFAULTS = {"User-Agent": "voxmeter", "Accept": "*/*", "Accept-Encoding": "iden
 
 
 class HttpTransport:
-    """One connection at a time, requests one after another; see `Transport`.
+    """One connection for requests one after another, others for those beside; see `Transport`.
 
     `receive` goes on from answer to answer: each ends with an `Ended`, whose code is None for a
-    body that ended as it should and the status of a refused request.
+    body that ended as it should and the status of a refused request. What was fetched beside comes
+    in between, each as one `Fetched`.
     """
 
     def __init__(self, settings: TransportSettings, clock: Clock | None = None) -> None:
@@ -47,6 +65,10 @@ class HttpTransport:
         self._address = Address("")
         self._link: _Exchange | None = None
         self._asked: asyncio.Queue[_Exchange | ConnectionLostError] = asyncio.Queue()
+        self._arrived: asyncio.Queue[Arrival | EndpointError] = asyncio.Queue(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answering = False
+        self._spare: list[_Exchange] = []
         self._rtt_ms: float | None = None
 
     async def connect(self, address: Address) -> None:
@@ -57,9 +79,15 @@ class HttpTransport:
         self._link = await self._dial(parts)
 
     async def send(self, message: Message) -> None:
-        """Send one request; a connection that the peer closed since the last one is opened anew."""
+        """Send one request; a connection that the peer closed since the last one is opened anew.
+
+        One that is sent beside is only begun here: what becomes of it is heard by whoever listens.
+        """
         if not isinstance(message, Request):
             raise TypeError(f"HTTP cannot carry {type(message).__name__}")
+        if message.aside:
+            self._begin(self._fetch(message), message.aside)
+            return
         try:
             exchange = await self._free()
         except ConnectError as error:
@@ -70,22 +98,83 @@ class HttpTransport:
         await exchange.ask(self._head(message, exchange), message.body)
 
     async def receive(self) -> AsyncIterator[Arrival]:
-        """Yield the head, the body and the end of one answer after another."""
+        """Yield the head, the body and the end of one answer after another, and what was fetched.
+
+        Raises:
+            ConnectionLostError: If a connection ended amid an answer, or none could be opened.
+            ProtocolError: If an answer is none that HTTP allows, or is too large.
+        """
+        if not self._answering:
+            self._answering = True
+            self._begin(self._answers(), "answers")
         while True:
-            exchange = await self._asked.get()
-            if isinstance(exchange, ConnectionLostError):
-                raise exchange
-            async for arrival in exchange.answer(self._secrets(), self._limit):
-                yield arrival
+            found = await self._arrived.get()
+            if isinstance(found, EndpointError):
+                raise found
+            yield found
 
     async def rtt_ms(self) -> float | None:
         """Return how long the TCP handshake took, ms; None through a proxy."""
         return self._rtt_ms
 
     async def close(self) -> None:
-        """Drop the connection."""
-        if self._link is not None:
-            await self._link.link.close()
+        """Drop all connections."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for exchange in [*self._spare, *([self._link] if self._link is not None else [])]:
+            await exchange.link.close()
+
+    def _begin(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Start what goes on until it is done or the transport is closed."""
+        task = asyncio.create_task(work, name=f"http {name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answers(self) -> None:
+        """Hand on the answers of the main connection, one after another."""
+        try:
+            while True:
+                exchange = await self._asked.get()
+                if isinstance(exchange, ConnectionLostError):
+                    raise exchange
+                async for arrival in exchange.answer(self._secrets(), self._limit):
+                    await self._arrived.put(arrival)
+        except EndpointError as error:
+            await self._arrived.put(error)
+
+    async def _fetch(self, request: Request) -> None:
+        """Send a request on a connection of its own, and hand on its whole answer."""
+        try:
+            await self._arrived.put(await self._fetched(request))
+        except ConnectError as error:
+            await self._arrived.put(ConnectionLostError(error.status, str(error)))
+        except EndpointError as error:
+            await self._arrived.put(error)
+
+    async def _fetched(self, request: Request) -> Arrival:
+        exchange = await self._beside()
+        try:
+            await exchange.ask(self._head(request, exchange), request.body)
+            whole = await exchange.whole(request.aside, self._secrets(), self._limit)
+        except BaseException:
+            await exchange.link.close()
+            raise
+        if len(self._spare) < _SPARE and exchange.renew():
+            self._spare.append(exchange)
+        else:
+            await exchange.link.close()
+        return whole
+
+    async def _beside(self) -> _Exchange:
+        """Return a connection beside the main one: one that waits for a request, or a new one."""
+        while self._spare:
+            exchange = self._spare.pop()
+            if exchange.renew():
+                return exchange
+            await exchange.link.close()
+        return await self._dial(_parts(self._address.url))
 
     async def _free(self) -> _Exchange:
         """Return a connection that waits for a request."""
@@ -208,6 +297,27 @@ class _Exchange:
                     return
                 case _:
                     continue  # 1xx: the real answer follows
+
+    async def whole(self, aside: str, secrets: tuple[str, ...], limit: int) -> Arrival:
+        """Return the answer as one message, with the moment at which it was complete.
+
+        Args:
+            aside: What the request was called.
+            secrets: What is taken out of the words of a refusal.
+            limit: Largest body, bytes.
+        """
+        status, headers, body, t_ns = 200, {}, bytearray(), 0
+        async for t_ns, message in self.answer(secrets, limit):
+            match message:
+                case Response():
+                    status, headers = message.status, dict(message.headers)
+                case Binary(data):
+                    body += data
+                case Ended(code, reason) if code is not None:
+                    return Arrival(t_ns, Fetched(aside, code, reason=reason))
+                case _:
+                    continue  # the end as it should be
+        return Arrival(t_ns, Fetched(aside, status, headers, bytes(body)))
 
     async def _refused(self, head: h11.Response, secrets: tuple[str, ...]) -> Arrival:
         body = bytearray()

@@ -45,12 +45,15 @@ class Request:
         headers: The protocol's own, such as `Content-Type`; credentials belong in `Address`.
         method: HTTP's verb.
         path: With its query, in place of the one in `Address.url`; "" for that one.
+        aside: A name, for a request that waits for no other: it goes at once, on a connection of
+            its own, and is answered with one `Fetched` of that name.
     """
 
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     method: str = "POST"
     path: str = ""
+    aside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,26 @@ class Ended:
     reason: str = ""
 
 
-Message = Text | Binary | Published | Request | Response | Ended
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The whole answer to a `Request` with a name, stamped when it was complete. Only received.
+
+    Attributes:
+        aside: The request's name.
+        status: HTTP's.
+        headers: With names in lower case; none of a refused request.
+        body: The whole of it; none of a refused request.
+        reason: The peer's words, of a refused request.
+    """
+
+    aside: str
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    reason: str = ""
+
+
+Message = Text | Binary | Published | Request | Response | Fetched | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +337,8 @@ def describe(message: Message, limit: int = 24) -> str:
             return f"request {method} {path}, {len(body)} bytes"
         case Response(status, headers):
             return f"response {status}, {headers.get('content-type', 'of no type')[:WORDS_SHOWN]}"
+        case Fetched(aside, status, _, body):
+            return f"{aside[:WORDS_SHOWN]} {status}, {len(body)} bytes"
         case Ended(code, reason):
             shown = reason[:WORDS_SHOWN].encode("unicode_escape").decode("ascii")
             return f"end of stream, code {code}, {shown!r}"

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Encoding = Literal["pcm16", "pcmu", "pcma", "opus"]
-"""`pcm16` is little-endian mono; `pcmu`/`pcma` are G.711 at 8 kHz; `opus` is Ogg pages."""
+Encoding = Literal["pcm16", "pcmu", "pcma", "opus", "aac"]
+"""`pcm16` is little-endian mono; `pcmu`/`pcma` are G.711 at 8 kHz; `opus` is Ogg pages; `aac` is
+ADTS frames."""
 
 FaultKind = Literal["auth", "quota", "policy", "busy", "request", "server"]
 

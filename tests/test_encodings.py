@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
+import av
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from voxmeter.client.encodings import decoder, encoder
+from voxmeter.endpoints import adts
 from voxmeter.endpoints.events import Encoding
 
 
@@ -58,3 +63,89 @@ def test_opus_pages_split_anywhere_decode_to_the_same_length() -> None:
     assert abs(len(whole) - 24_000) <= 960
     middle = whole[6_000:18_000].astype(float)
     assert np.sqrt((middle**2).mean()) == pytest.approx(9_000 / 2**0.5, rel=0.1)
+
+
+TONE = (np.sin(np.arange(22_050) / 20) * 9_000).astype("<i2")
+
+
+def adts_of(samples: np.ndarray[Any, Any], rate: int = 22_050, channels: int = 1) -> bytes:
+    """AAC in ADTS frames, made by FFmpeg."""
+    buffer = io.BytesIO()
+    layout = "mono" if channels == 1 else "stereo"
+    with av.open(buffer, "w", format="adts") as file:
+        stream = file.add_stream("aac", rate=rate, layout=layout)
+        assert isinstance(stream, av.AudioStream)
+        frame = av.AudioFrame.from_ndarray(
+            np.repeat(samples, channels).reshape(1, -1), format="s16", layout=layout
+        )
+        frame.sample_rate = rate
+        for packet in [*stream.encode(frame), *stream.encode(None)]:
+            file.mux(packet)
+    return buffer.getvalue()
+
+
+WIRE = adts_of(TONE)
+
+
+@given(cuts=st.lists(st.integers(0, 10_000), max_size=12))
+def test_aac_split_anywhere_gives_the_same_samples(cuts: list[int]) -> None:
+    whole = decoder("aac", 22_050).decode(WIRE)
+    places = sorted({0, len(WIRE), *(cut % len(WIRE) for cut in cuts)})
+    decoding = decoder("aac", 22_050)
+    pieces = [decoding.decode(WIRE[a:b]) for a, b in pairwise(places)]
+    assert np.array_equal(np.concatenate(pieces), whole)
+    assert decoding.left_over == 0
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_aac_is_the_tone_behind_what_the_encoder_puts_before_it(channels: int) -> None:
+    heard = decoder("aac", 22_050).decode(adts_of(TONE, channels=channels))
+    assert len(heard) % 1024 == 0
+    assert 0 < len(heard) - len(TONE) - 1024 < 1024
+    assert np.abs(heard[:960]).max() < 1000  # one frame of priming, kept as players keep it
+    middle = heard[1024:][4_000:12_000].astype(float)
+    assert np.abs(middle - TONE[4_000:12_000]).max() < 900
+
+
+def test_aac_comes_at_the_rate_that_is_asked_for() -> None:
+    heard = decoder("aac", 44_100).decode(WIRE)
+    assert len(heard) == pytest.approx(2 * len(decoder("aac", 22_050).decode(WIRE)), abs=100)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_as_aac_are_samples_or_a_value_error(data: bytes) -> None:
+    for sent in (data, WIRE[:7] + data, b"\xff\xf1" + data):
+        with suppress(ValueError):
+            assert decoder("aac", 22_050).decode(sent).dtype == np.int16
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), min_size=1, max_size=9))
+def test_damaged_aac_is_samples_or_a_value_error(damage: list[tuple[int, int]]) -> None:
+    wire = bytearray(WIRE[:3100])
+    for place, value in damage:
+        wire[place] = value
+    with suppress(ValueError):
+        decoder("aac", 22_050).decode(bytes(wire))
+
+
+def test_a_frame_of_aac_that_is_not_whole_is_left_over() -> None:
+    decoding = decoder("aac", 22_050)
+    decoding.decode(WIRE[:-5])
+    assert decoding.left_over > 0
+
+
+def test_aac_is_not_written() -> None:
+    with pytest.raises(ValueError, match="only read"):
+        encoder("aac", 22_050)
+
+
+def test_tags_before_aac_are_left_out_and_a_head_says_rate_and_length() -> None:
+    tag = b"ID3\4\0\0\0\0\0\5PRIVx"
+    assert adts.without_tags(tag + tag + WIRE) == WIRE
+    assert adts.without_tags(b"ID3") == b"ID3"
+    head = adts.head_of(WIRE)
+    assert head is not None
+    assert head.rate == 22_050
+    assert adts.head_of(WIRE[head.length :]) is not None
+    for bad in (WIRE[:6], b"\xff\xf1\xff\xff\xff\xff\xff", b"\xff\xf1\x5c\x40\x00\x1f\xfc"):
+        assert adts.head_of(bad) is None

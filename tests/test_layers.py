@@ -16,6 +16,7 @@ LAYERS = ("endpoints", "scoring", "suites", "client")
 
 HEAVY = {
     "audiomentations",
+    "av",
     "ctranslate2",
     "cyllama",
     "faster_whisper",
