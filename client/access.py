@@ -91,10 +91,17 @@ def redactor(bench: Bench, environment: Mapping[str, str] | None = None) -> Reda
     return Redactor(values)
 
 
-def _present(endpoint: Endpoint, environment: Mapping[str, str] | None) -> list[str]:
+def variables(endpoint: Endpoint) -> tuple[str, ...]:
+    """Return the environment variables that an endpoint's table names, each once."""
     texts = [endpoint.url or "", *endpoint.headers.values()]
     names = [name for text in texts for name in redaction.references(text)]
-    return _values([endpoint.api_key_env, *names, *_key_options(endpoint).values()], environment)
+    names += _key_options(endpoint).values()
+    key = [endpoint.api_key_env] if endpoint.api_key_env else []
+    return tuple(dict.fromkeys([*key, *names]))
+
+
+def _present(endpoint: Endpoint, environment: Mapping[str, str] | None) -> list[str]:
+    return _values(list(variables(endpoint)), environment)
 
 
 def _key_options(endpoint: Endpoint) -> dict[str, str]:

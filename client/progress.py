@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SHORT_RUN = 60
 _WIDTH = 100
 _KEPT = 1000  # a running median needs no more
-_MEANT = {
+MEANT = {
     "timeout": "no reply within first_reply_timeout_s",
     "no_reply": "nothing audible came",
     "truncated": "no end of the reply within reply_limit_s",
@@ -133,7 +133,7 @@ class Loud:
         self._print(f"\n  {printable(name, 60)}")
         self._print(f"    asked   {printable(item.question or '(a recording)', _WIDTH)}")
         if row["status"] != "ok":
-            fault = printable(str(row.get("fault") or _MEANT.get(row["status"], "")), _WIDTH)
+            fault = printable(str(row.get("fault") or MEANT.get(row["status"], "")), _WIDTH)
             self._print(f"    {row['status']}  {fault}".rstrip())
             return
         said = printable(str(row.get("reply_text") or "(speech only)"), _WIDTH)

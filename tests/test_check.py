@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
+import sys
 import wave
 from pathlib import Path
 
@@ -11,6 +13,10 @@ import pytest
 
 from voxmeter.client.cli import main
 
+SESSION = r"ok   endpoint a: session after \d+ ms(, round trip [\d.]+ ms)?( \(.*\))?"
+HEARD = (
+    r'ok   endpoint a: asked "q1": heard after -?\d+ ms, [\d.]+ s of speech as pcm16 at {rate} Hz'
+)
 SUITE = '[[suite]]\nkind = "jsonl"\npath = "items.jsonl"\n'
 
 
@@ -56,9 +62,108 @@ def test_a_bench_that_works_is_0_with_a_line_for_each_part(
         "ok   suite jsonl",
         "ok   transcribe",
         "ok   endpoint a",
+        "ok   endpoint a",
+        "ok   endpoint a",
     ]
     assert lines[2] == "ok   suite jsonl: 2 clips, 2 s of audio"
-    assert "session after" in lines[4]
+    assert re.fullmatch(SESSION, lines[4])
+    taken = "takes pcm16 at 24000 Hz; its latencies are called server-vad"
+    assert lines[5] == f"ok   endpoint a: {taken}"
+    assert re.fullmatch(HEARD.format(rate=24000), lines[6])
+
+
+def test_no_question_is_asked_where_none_is_wanted_or_none_can_be_spoken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _items(tmp_path, "q1")
+    _wav(tmp_path / "q1.wav")
+    bench = _bench(tmp_path, 'builtin = "echo"')
+    assert main(["check", bench, "--no-question"]) == 0
+    assert re.fullmatch(SESSION, capsys.readouterr().out.splitlines()[-1])
+    (tmp_path / "q1.wav").unlink()
+    assert main(["check", bench]) == 2
+    note, last = capsys.readouterr().out.splitlines()[-2:]
+    assert note == "note question: no item can be spoken, so the endpoints are asked nothing"
+    assert re.fullmatch(SESSION, last)
+    assert main(["check", bench, "--no-question", "--offline"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        (
+            'builtin = "metronome?fault=never"\nfirst_reply_timeout_s = 0.3',
+            'asked "q1": timeout: no reply within first_reply_timeout_s',
+        ),
+        (
+            'builtin = "metronome?fault=silent"',
+            'asked "q1": no_reply: nothing audible came',
+        ),
+        (
+            'builtin = "metronome?fault=refuse"',
+            'asked "q1": refused: HTTP 503 on the upgrade',
+        ),
+    ],
+)
+def test_an_endpoint_that_gives_no_reply_is_3_with_how_far_it_came(
+    endpoint: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _items(tmp_path, "q1")
+    _wav(tmp_path / "q1.wav")
+    assert main(["check", _bench(tmp_path, endpoint)]) == 3
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"FAIL endpoint a: {words}")
+
+
+def test_variables_with_secrets_are_named_and_never_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-very-secret-1")
+    monkeypatch.setenv("MY_TEAM", "team-very-secret-2")
+    _items(tmp_path, "q1")
+    _wav(tmp_path / "q1.wav")
+    keys = 'api_key_env = "MY_KEY"\nheaders = {X-Team = "{env:MY_TEAM}", X-Two = "{env:MY_KEY}"}'
+    assert main(["check", _bench(tmp_path, f'builtin = "echo"\n{keys}'), "--offline"]) == 0
+    found = capsys.readouterr()
+    assert found.out.splitlines()[-3:] == [
+        "ok   endpoint a: MY_KEY is set",
+        "ok   endpoint a: MY_TEAM is set",
+        "ok   endpoint a: not asked (--offline)",
+    ]
+    assert "very-secret" not in found.out + found.err
+
+
+def test_every_place_of_an_endpoint_is_asked_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _items(tmp_path, "q1")
+    _wav(tmp_path / "q1.wav")
+    (tmp_path / "answers").mkdir()
+    _wav(tmp_path / "answers" / "q1.wav")
+    (tmp_path / "hum.py").write_text("def e2e_evaluation(sound, rate):\n    return 'a.wav'\n")
+    (tmp_path / "say.py").write_text("def e2e_evaluation(sound, rate):\n    return 'Yes.'\n")
+    _wav(tmp_path / "a.wav")
+    command = f"{sys.executable} {{serve_callable}} hum.py"
+    suite = f"""
+        options = {{callable = "say.py", output_modalities = "text"}}
+        [[endpoint]]
+        name = "b"
+        kind = "exec"
+        command = "{command}"
+        [[endpoint]]
+        name = "c"
+        kind = "import"
+        options = {{path = "answers"}}
+        {SUITE}"""
+    assert main(["check", _bench(tmp_path, 'kind = "python"', suite)]) == 0
+    lines = capsys.readouterr().out.splitlines()[-8:]
+    assert re.fullmatch(SESSION.replace(" a:", " c:"), lines[6])
+    for name, place in (("a", 0), ("b", 3)):
+        assert re.fullmatch(SESSION.replace(" a:", f" {name}:"), lines[place])
+        assert "takes pcm16 at 16000 Hz; its latencies are called " in lines[place + 1]
+    assert re.fullmatch(r'ok   endpoint a: asked "q1": replied in writing after \d+ ms', lines[2])
+    assert re.fullmatch(HEARD.format(rate=8000).replace(" a:", " b:"), lines[5])
+    assert lines[7] == 'ok   endpoint c: asked "q1": heard, speech as pcm16 at 8000 Hz'
 
 
 def test_an_endpoint_that_does_not_answer_is_3_and_never_2(

@@ -5,28 +5,37 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from voxmeter.client.bench import Bench, Endpoint
+    from voxmeter.client.clips import Clip
     from voxmeter.client.redaction import Redactor
     from voxmeter.client.target import Target
-    from voxmeter.suites.suite import Suite
+    from voxmeter.suites.suite import Item, Suite
+
+_TRIED = 20  # items, of which one should be fit to be spoken
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `[BENCH] --offline`."""
+    """Declare `[BENCH] --offline --no-question`."""
     parser.add_argument("bench", nargs="?", type=Path, help="a bench.toml (default: ./bench.toml)")
-    parser.add_argument("--offline", action="store_true", help="do not knock at the endpoints")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--offline", action="store_true", help="do not speak to the endpoints")
+    how.add_argument(
+        "--no-question", action="store_true", help="open a session with each, ask nothing"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Check everything, one line each, and go on after a failure.
 
+    Every endpoint is asked one question, the first of the bench that can be spoken.
+
     Returns:
-        0 when all is well, 3 when an endpoint gave no session and all else is well.
+        0 when all is well, 3 when an endpoint gave no session or reply and all else is well.
 
     Raises:
         UserError: The first thing that the user must mend.
@@ -47,9 +56,10 @@ def run(args: argparse.Namespace) -> int:
         refuse_lost_text(bench, [one.name for one in bench.endpoints], items)
     with findings.may_fail("transcribe"):
         _check_model(bench, {item.language for item in items}, findings)
+    question = None if args.offline or args.no_question else _question(items, findings)
     for endpoint in bench.endpoints:
         with findings.may_fail(f"endpoint {endpoint.name}"):
-            _check_endpoint(bench, endpoint, findings, offline=args.offline)
+            _check_endpoint(bench, endpoint, findings, question, offline=args.offline)
     if findings.first is not None:
         raise findings.first
     return ENDPOINT_FAILED if findings.refused else DONE
@@ -60,7 +70,7 @@ class Findings:
 
     Attributes:
         first: The first of the user's mistakes; None without one.
-        refused: Whether an endpoint gave no session.
+        refused: Whether an endpoint gave no session or no reply.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -114,6 +124,28 @@ class Failing:
                 return False
         self._findings.failed(self._what, str(error))
         return True
+
+
+class Question(NamedTuple):
+    """What every endpoint is asked."""
+
+    item: Item
+    clip: Clip
+
+
+def _question(items: Sequence[Item], findings: Findings) -> Question | None:
+    """Return the first question that can be spoken, None if there is none among the first items."""
+    from voxmeter.client.clips import render
+    from voxmeter.client.speakers import speaker
+    from voxmeter.endpoints.errors import ClipError, UserError
+
+    for item in items[:_TRIED]:
+        try:
+            return Question(item, render(item, speaker))
+        except (ClipError, UserError):
+            continue  # told of above
+    findings.note("question", "no item can be spoken, so the endpoints are asked nothing")
+    return None
 
 
 def _counted(bench: Bench) -> str:
@@ -190,21 +222,66 @@ def _check_model(bench: Bench, languages: set[str], findings: Findings) -> None:
     findings.good("transcribe", f"{table.model}, sha256 {found.sha256[:12]}")
 
 
-def _check_endpoint(bench: Bench, endpoint: Endpoint, findings: Findings, *, offline: bool) -> None:
+def _check_endpoint(
+    bench: Bench,
+    endpoint: Endpoint,
+    findings: Findings,
+    question: Question | None,
+    *,
+    offline: bool,
+) -> None:
     from contextlib import ExitStack
 
     from voxmeter.client import targets
-    from voxmeter.client.access import access
+    from voxmeter.client.access import access, variables
 
     what = f"endpoint {endpoint.name}"
     access(endpoint, bench.source)
-    if endpoint.api_key_env:
-        findings.good(what, f"{endpoint.api_key_env} is set")
+    for name in variables(endpoint):
+        findings.good(what, f"{name} is set")
     if offline:
         findings.good(what, "not asked (--offline)")
         return
     with ExitStack() as stack:
-        findings.good(what, _greeting(targets.target(bench, endpoint, stack)))
+        target = targets.target(bench, endpoint, stack)
+        if question is None:
+            findings.good(what, _greeting(target))
+        else:
+            _ask(target, question, findings)
+
+
+def _ask(target: Target, question: Question, findings: Findings) -> None:
+    """Ask one question and tell how far it came.
+
+    Raises:
+        EndpointError: If no reply came that a run could score.
+    """
+    from voxmeter.client.progress import MEANT
+    from voxmeter.client.rehearsal import rehearse
+    from voxmeter.endpoints import catalog
+    from voxmeter.endpoints.errors import EndpointError
+
+    what = f"endpoint {target.name}"
+    found = rehearse(target, question.item, question.clip)
+    row = found.row
+    asked = f'asked "{question.item.item}"'
+    if row["connect_ms"] is not None:
+        findings.good(what, _session(row["connect_ms"], row["rtt_ms"], found.note))
+    timed = catalog.find(target.kind).timed
+    if found.sent and timed:
+        findings.good(what, f"takes {found.sent}; its latencies are called {row['latency_kind']}")
+    if row["status"] != "ok":
+        raise EndpointError(f"{asked}: {row['status']}: {row['fault'] or MEANT[row['status']]}")
+    findings.good(what, f"{asked}: {_reply(row['latency'], found.heard)}")
+
+
+def _reply(latency: Mapping[str, float | None], heard: str) -> str:
+    began, long_ms = latency["first_audible_ms" if heard else "first_text_ms"], latency["reply_ms"]
+    after = "" if began is None else f" after {began:.0f} ms"  # no clock ran where pacing is fast
+    if not heard:
+        return f"replied in writing{after}"
+    length = "" if long_ms is None else f"{long_ms / 1000:.1f} s of "
+    return f"heard{after}, {length}speech as {heard}"
 
 
 def _greeting(target: Target) -> str:
@@ -217,6 +294,10 @@ def _greeting(target: Target) -> str:
     address = target.address(codec, "check")
     limit_s = target.patience.connect_timeout_s
     found = asyncio.run(knock(codec, target.transport(), address, limit_s))
-    rtt = "" if found.rtt_ms is None else f", round trip {found.rtt_ms:.1f} ms"
-    note = f" ({found.note})" if found.note else ""
-    return f"session after {found.connect_ms:.0f} ms{rtt}{note}"
+    return _session(found.connect_ms, found.rtt_ms, found.note)
+
+
+def _session(connect_ms: float, rtt_ms: float | None, note: str) -> str:
+    rtt = "" if rtt_ms is None else f", round trip {rtt_ms:.1f} ms"
+    told = f" ({note})" if note else ""
+    return f"session after {connect_ms:.0f} ms{rtt}{told}"
