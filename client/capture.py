@@ -150,8 +150,12 @@ class Recorder:
             self.rows.append(row)
 
     def _keep(self, message: Message) -> None:
+        """Keep what can be read: text, and JSON that some services send in binary messages."""
         if isinstance(message, Text):
             self.raw.append((len(self.rows), message.data))
+        elif isinstance(message, Binary) and message.data.startswith(b"{"):
+            with suppress(UnicodeDecodeError):
+                self.raw.append((len(self.rows), message.data.decode("utf-8")))
 
 
 def kind_of(event: Event) -> str:

@@ -176,3 +176,11 @@ def test_rows_are_json_and_a_capture_can_travel() -> None:
     again = pickle.loads(pickle.dumps(capture))  # noqa: S301 - our own
     assert again.rows == capture.rows
     assert again.utterance.samples == 4
+
+
+def test_json_in_a_binary_message_is_kept_like_text_and_other_bytes_are_not() -> None:
+    record = Recorder()
+    for data in (b'{"goAway":{}}', b"{\xff}", b"\1{}"):
+        record.received(5, Binary(data), ())
+    assert record.raw == [(1, '{"goAway":{}}')]
+    assert len(record.rows) == 4

@@ -13,8 +13,10 @@ from websockets.frames import DATA_OPCODES, Frame
 from websockets.protocol import Event
 
 from voxmeter.client.clock import Clock, SystemClock
-from voxmeter.endpoints.codec import Binary, Message, Text
+from voxmeter.endpoints.codec import Binary, Ended, Message, Text
 from voxmeter.endpoints.errors import ConnectionLostError
+
+_NORMAL_CLOSE = 1000
 
 
 class Gone(asyncio.Transport):
@@ -78,11 +80,16 @@ class StampedServerConnection(ServerConnection):
     async def send_messages(self, messages: Sequence[Message]) -> int:
         """Send messages; return the moment (ns) at which the last one was with the system.
 
+        An `Ended` among them closes the connection.
+
         Raises:
             ConnectionLostError: If the connection has ended.
             TypeError: If a websocket cannot carry one of them.
         """
         for message in messages:
+            if isinstance(message, Ended):
+                await self.close(message.code or _NORMAL_CLOSE, message.reason)
+                continue
             if not isinstance(message, Text | Binary):
                 raise TypeError(f"a websocket cannot carry {type(message).__name__}")
             await self.send_raw(message.data)
