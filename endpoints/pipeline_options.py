@@ -121,13 +121,13 @@ class Wanted:
         hearing: Its ears.
         thinking: Its mind.
         speaking: Its voice; None where replies are text.
-        timeout_s: How long any of them may be silent.
+        timeout_s: How long any of them may be silent, seconds.
     """
 
     hearing: Hearing
     thinking: Thinking
     speaking: Speaking | None
-    timeout_s: int
+    timeout_s: float
 
 
 def read(settings: Settings) -> Wanted:
