@@ -38,6 +38,8 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
 def test_every_file_that_a_page_names_is_there(page: Path) -> None:
     named = re.findall(rf"\b((?:{_FOLDERS})/[\w./-]+\.(?:py|md|jsonl|toml))\b", page.read_text())
     for name in named:
+        if "acme" in name or "NAME" in name:  # what a reader is to write
+            continue
         assert (ROOT / name).exists() or (page.parent / name).exists(), name
 
 
