@@ -43,6 +43,7 @@ _CODES: dict[str, tuple[FaultKind, bool]] = {
     "processing_error": ("server", True),
     "warning": ("server", True),
     "internal_error": ("server", True),
+    "internalerror": ("server", True),
     "internal_server_error": ("server", True),
     "server_error": ("server", True),
     "service_unavailable": ("server", True),

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from realtime_rows import endpoint_of, settings_of
 
-from voxmeter.endpoints.codec import Ended, Json, Message, Settings, Step, Turn
+from voxmeter.endpoints.codec import Ended, Json, Message, Settings, Step, Turn, TurnEnd
 from voxmeter.endpoints.events import (
     Closed,
     Event,
@@ -25,8 +26,9 @@ from voxmeter.endpoints.events import (
     Usage,
 )
 from voxmeter.endpoints.g711 import encode_alaw
+from voxmeter.endpoints.openai_dialect import Format
 from voxmeter.endpoints.openai_realtime import client
-from voxmeter.endpoints.openai_realtime_server import server
+from voxmeter.endpoints.openai_realtime_server import Server, server
 from voxmeter.endpoints.serving import (
     ClientEvent,
     ClientLeft,
@@ -46,9 +48,9 @@ DIALECTS: list[Json] = ["ga", "legacy"]
 class Pair:
     """A client and a server codec; every message reaches the other side at once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, served: Server | None = None) -> None:
         self.client = client(settings)
-        self.server = server()
+        self.server = served or server()
         self.heard: list[Event] = []
         self.asked: list[ClientEvent] = []
         self.tell(self.server.open().messages)
@@ -86,6 +88,21 @@ class Pair:
         ]
         self.heard.clear()
         return news
+
+
+RELATIVES = [
+    "openai",
+    "openai-beta",
+    "azure-openai",
+    "azure-openai-preview",
+    "xai-grok",
+    "qwen-omni-realtime",
+    "qwen-audio-realtime",
+    "glm-realtime",
+    "stepfun",
+    "vllm-omni-realtime",
+    "local-realtime",
+]
 
 
 def whole(news: Sequence[Event]) -> tuple[bytes, str]:
@@ -143,6 +160,63 @@ def test_a_committed_turn_and_its_history_reach_the_server_in_order(dialect: Jso
     ]
     assert added[1].audio == UserAudio(TENTH, "pcm16", 24000)
     assert pair.news() == [Ready()]
+    pair.reply("II.", TENTH)
+    assert whole(pair.news()) == (TENTH, "II.")
+
+
+class Relative(Pair):
+    """The same with the settings of a preset; the server takes unasked what a local one does."""
+
+    def __init__(self, name: str, turn_end: TurnEnd) -> None:
+        table = endpoint_of(name, turn_end=turn_end, instructions="Be brief.", voice="joe")
+        super().__init__(settings_of(table), server_at(16000 if name == "local-realtime" else None))
+
+
+def server_at(rate: int | None) -> Server:
+    made = server()
+    if rate is not None:
+        made._session.input = made._session.output = Format("pcm16", rate)
+    return made
+
+
+@pytest.mark.parametrize("name", RELATIVES)
+def test_every_relative_holds_the_same_conversation_with_turns_that_the_server_finds(
+    name: str,
+) -> None:
+    pair = Relative(name, "silence")
+    traits = pair.client.traits
+    tenth = bytes(range(200)) * (traits.input_rate // 1000)
+    assert pair.news() == [Ready()]
+    session = pair.asked.pop()
+    assert isinstance(session, SessionSet)
+    assert (session.instructions, session.voice) == ("Be brief.", "joe")
+    assert session.turn_end == "silence"
+    pair.do(pair.client.audio(tenth))
+    assert pair.asked == [UserAudio(tenth, "pcm16", traits.input_rate)]
+    pair.tell(pair.server.speech_started(20))
+    pair.tell(pair.server.speech_stopped(90))
+    pair.reply("Hel", b"\1\2", "lo.", b"\3")
+    assert whole(pair.news()) == (b"\1\2\3", "Hello.")
+
+
+@pytest.mark.parametrize("name", RELATIVES)
+def test_every_relative_holds_the_same_conversation_with_turns_that_it_commits(name: str) -> None:
+    pair = Relative(name, "commit")
+    rate = pair.client.traits.input_rate
+    tenth = bytes(range(200)) * (rate // 1000)
+    assert pair.news() == [Ready()]
+    session = pair.asked.pop()
+    assert isinstance(session, SessionSet)
+    assert session.turn_end == "commit"
+    pair.do(pair.client.turn(Turn("user", pcm=tenth)))
+    pair.do(pair.client.turn(Turn("assistant", "Two.")))
+    pair.do(pair.client.audio(tenth))
+    pair.do(pair.client.text("In Roman numerals."))
+    pair.do(pair.client.end_turn())
+    told = [event for event in pair.asked if isinstance(event, HistoryAdded)]
+    assert told[0].audio == UserAudio(tenth, "pcm16", rate)
+    assert [one.text for one in told] == ["", "Two.", "In Roman numerals."]
+    assert pair.asked[-2:] == [TurnCommitted(), ReplyRequested()]
     pair.reply("II.", TENTH)
     assert whole(pair.news()) == (TENTH, "II.")
 

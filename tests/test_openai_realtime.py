@@ -3,6 +3,8 @@
 A line of a recording is one of
 
     {"settings": {...}}                           the session's settings; the first line, if any
+    {"preset": "unmute", "settings": {...}}       the same: keys laid over those of a preset
+    {"connects": [url, headers, sub-protocols]}   where it connects with the key "KEY"
     {"do": "end_turn", "with": [...]}             a verb of the codec; "sends" what it leads to
     {"from": "server", "text": {...} or "..."}    one message; "events" and "sends" what it leads to
     {"from": "server", "hex": "00ff"}             the same, binary
@@ -10,7 +12,8 @@ A line of a recording is one of
     {"note": "..."}                               for the reader
 
 "events" have their class under "is" and the fields that are compared, audio as hex; "sends" are
-messages whose given fields must be there; "error" is a part of a `ProtocolError`.
+messages whose given fields must be there, "sends_exactly" whole ones; "error" is a part of a
+`ProtocolError`.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from realtime_rows import FOLDER, play_file
 
 from voxmeter.endpoints import g711
 from voxmeter.endpoints.codec import (
@@ -53,60 +57,12 @@ from voxmeter.endpoints.events import (
 )
 from voxmeter.endpoints.openai_realtime import Client, client
 
-RECORDINGS = sorted((Path(__file__).parent / "recordings" / "openai_realtime").glob("*.jsonl"))
+RECORDINGS = sorted(FOLDER.glob("*.jsonl"))
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_a_recorded_session_leads_to_what_is_written_beside_it(path: Path) -> None:
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    settings = rows.pop(0)["settings"] if "settings" in rows[0] else {}
-    codec = client(Settings(**settings))
-    for number, row in enumerate(rows, start=1):
-        if "note" not in row:
-            play(codec, row, f"{path.name}, row {number}: {row}")
-
-
-def play(codec: Client, row: dict[str, Any], where: str) -> None:
-    if "error" in row:
-        with pytest.raises(ProtocolError) as raised:
-            codec.receive(message_of(row))
-        assert row["error"] in str(raised.value), where
-        return
-    if "do" in row:
-        step: Step = getattr(codec, row["do"])(*[argument(one) for one in row.get("with", [])])
-    else:
-        step = codec.receive(message_of(row))
-    assert [str(event).split("(")[0] for event in step.events] == [
-        one["is"] for one in row.get("events", [])
-    ], (where, step.events)
-    for event, wanted in zip(step.events, row.get("events", []), strict=True):
-        for name, value in wanted.items():
-            if name != "is":
-                assert shown(getattr(event, name)) == value, (where, name)
-    sent = [json.loads(m.data) for m in step.messages if isinstance(m, Text)]
-    assert len(sent) == len(row.get("sends", [])), (where, sent)
-    for told, wanted in zip(sent, row.get("sends", []), strict=True):
-        assert told["event_id"], where
-        assert wanted.items() <= told.items(), (where, told)
-
-
-def argument(value: object) -> object:
-    if isinstance(value, dict):
-        return bytes.fromhex(value["hex"]) if "hex" in value else Turn(**value)
-    return value
-
-
-def shown(value: object) -> object:
-    return value.hex() if isinstance(value, bytes) else value
-
-
-def message_of(row: dict[str, Any]) -> Message:
-    if "ended" in row:
-        return Ended(*row["ended"])
-    if "hex" in row:
-        return Binary(bytes.fromhex(row["hex"]))
-    text = row["text"]
-    return Text(text if isinstance(text, str) else json.dumps(text))
+    play_file(path)
 
 
 def told(**fields: object) -> Text:
@@ -521,6 +477,13 @@ BAD_MESSAGES = [
     (Text('{"type":"input_audio_buffer.speech_stopped","audio_end_ms":1e400}'), "a finite number"),
     (told(type="error", error=5), "error is of type int"),
     (told(type="session.updated", session=1), "session is of type int"),
+    (
+        told(
+            type="session.updated",
+            session={"audio": {"input": {"format": {"type": "pcm", "rate": 1}}}},
+        ),
+        "rate 1 is not from 8000",
+    ),
 ]
 
 

@@ -27,6 +27,7 @@ from voxmeter.endpoints.serving import (
     UserAudio,
     UserCleared,
 )
+from voxmeter.endpoints.wav import wav_file
 
 SECOND = bytes(48000)
 
@@ -240,6 +241,41 @@ def test_audio_is_heard_in_the_format_that_was_agreed() -> None:
     step = ask(codec, "input_audio_buffer.clear")
     assert step.events == [UserCleared()]
     assert types(step.messages) == ["input_audio_buffer.cleared"]
+
+
+def test_a_session_of_wav_files_takes_one_in_each_message_and_at_its_own_rate() -> None:
+    codec = server()
+    asked = {"input_audio_format": "wav24", "turn_detection": {"type": "client_vad"}}
+    session = session_of(ask(codec, "session.update", session=asked))
+    assert (session["input_audio_format"], session["turn_detection"]) == ("wav24", None)
+    assert codec.turn_end == "commit"
+    assert append(codec, wav_file(SECOND, 24000)).events == [UserAudio(SECOND, "pcm16", 24000)]
+    assert append(codec, wav_file(b"", 24000)).events == []
+    assert "at 16000, not at 24000" in error_of(append(codec, wav_file(b"ab", 16000)))["message"]
+    for broken in (SECOND, b"RIFF", b""):
+        assert error_of(append(codec, broken))["code"] == "invalid_value"
+    question = [{"type": "input_audio", "audio": base64.b64encode(wav_file(b"ab", 24000)).decode()}]
+    (added,) = ask(codec, "conversation.item.create", item={"content": question}).events
+    assert isinstance(added, HistoryAdded)
+    assert added.audio == UserAudio(b"ab", "pcm16", 24000)
+
+
+@pytest.mark.parametrize(
+    ("inward", "outward", "rates"),
+    [
+        ("pcm", "pcm", (16000, 24000)),
+        ("wav", "pcm24", (16000, 24000)),
+        ("wav48", "pcm16", (48000, 24000)),
+    ],
+)
+def test_the_words_of_other_vendors_stand_for_their_rates(
+    inward: str, outward: str, rates: tuple[int, int]
+) -> None:
+    codec = server()
+    asked = {"input_audio_format": inward, "output_audio_format": outward}
+    session = session_of(ask(codec, "session.update", session=asked))
+    assert (session["input_audio_format"], session["output_audio_format"]) == (inward, outward)
+    assert (codec.input_rate, codec.output_rate) == rates
 
 
 def test_a_commit_closes_the_turn_but_asks_for_nothing() -> None:
