@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
+from typing import Any
 
 from voxmeter.client import redaction
+from voxmeter.client.child import ChildDiedError
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.pipeline_asr import Ears
 from voxmeter.client.pipeline_llm import Mind, mind
@@ -17,6 +20,7 @@ from voxmeter.client.transport import Launch, Transport
 from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.http_exchange import keyed
 from voxmeter.endpoints.pipeline_options import Wanted, read
+from voxmeter.scoring.types import Unscored
 
 
 class Pipeline:
@@ -54,8 +58,9 @@ class Pipeline:
         """
         try:
             with _placed(self._place):
-                for loading in [stage.load() for stage in self._stages()]:
-                    loading.result()
+                loading = [(stage, stage.load()) for stage in self._stages()]
+                for stage, future in loading:
+                    _loaded(stage.name, future)
         except BaseException:
             self._close()
             raise
@@ -106,6 +111,20 @@ def _keys(wanted: Wanted) -> tuple[str | None, str | None]:
         for option, name in names.items()
     )
     return llm, tts
+
+
+def _loaded(name: str, future: Future[Any]) -> None:
+    """Wait until a model is loaded; its process may die of it."""
+    try:
+        found = future.result()
+    except ChildDiedError as error:
+        problem = str(error)
+    else:
+        if not isinstance(found, Unscored):
+            return
+        problem = str(found.detail.get("problem") or found.reason)
+    cure = "is there memory enough for it?"
+    raise UserError(name, f"its process ended while it was loaded ({problem[:200]})", cure)
 
 
 @contextmanager

@@ -204,6 +204,8 @@ def _speaking(options: OptionTable, settings: Settings) -> Speaking | None:
             raise UserError("output_rate", found, "remove the key")
     if tts == NONE:
         _refuse(options, ("tts_voice", "tts_by"), "tts is none, which has none")
+        if settings.voice:
+            raise UserError("voice", "is set, but tts is none, which has none", "remove it")
         return None
     if tts != "openai":
         voice = f"{tts}:{named}" if named else tts

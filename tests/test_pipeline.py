@@ -578,6 +578,30 @@ def test_a_model_that_cannot_be_loaded_is_told_in_the_words_of_its_option(tmp_pa
         made.__enter__()
 
 
+def test_a_model_whose_process_dies_while_it_is_loaded_ends_the_run(tmp_path: Path) -> None:
+    options = {"llm_base_url": "http://h", "tts": "hibari"}
+    died = ChildDiedError("exit status -9; ")
+    for stage, outcome in (
+        ("ears", finished(Unscored("died twice", {"problem": "exit status -9; "}))),
+        ("voice", Failing(died).submit()),
+    ):
+        made = Pipeline(Launch("bench.toml", tmp_path, settings=Settings(options=options)))
+        setattr(made, stage, Loading(outcome))
+        with pytest.raises(UserError, match=r"slow model: its process ended .*\(exit status -9"):
+            made.__enter__()
+
+
+class Loading(Ears):
+    """Stands for a stage whose loading has an outcome of its own."""
+
+    def __init__(self, outcome: Future[Any]) -> None:
+        super().__init__(name="slow model")
+        self._outcome = outcome
+
+    def load(self) -> Future[Any]:
+        return self._outcome
+
+
 def test_an_embedded_model_needs_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_llm, "find_spec", lambda _: None)
     options = {"llm": "embedded", "tts": "none"}

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from voxmeter.client import config
+from voxmeter.client.targets import settings
 from voxmeter.endpoints.codec import (
     Binary,
     Ended,
@@ -236,5 +240,15 @@ def test_a_wrong_option_is_the_users_one_line(options: dict[str, Any], words: st
 def test_settings_that_a_pipeline_cannot_have_are_refused() -> None:
     with pytest.raises(UserError, match="turn_end"):
         client(Settings(turn_end="silence"))
+    with pytest.raises(UserError, match="voice: is set, but tts is none"):
+        client(Settings(voice="ann", options={"tts": "none"}))
     with pytest.raises(UserError, match="output_rate: 8000, but tts = 'hibari' has no rate"):
         client(Settings(output_rate=8_000))
+
+
+def test_the_blocks_of_the_page_can_be_pasted() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "endpoints" / "pipeline.md").read_text()
+    (block,) = re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    pasted = config.parse(tomllib.loads(block + '[[suite]]\nkind = "demo"\n'), "bench.toml")
+    made = [client(settings(endpoint)) for endpoint in pasted.endpoints]
+    assert [one.traits.reply_channel for one in made] == ["text", "speech", "speech"]
