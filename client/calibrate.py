@@ -27,6 +27,7 @@ from voxmeter.client.pacing import Spacing
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
 from voxmeter.client.target import Target, attempt, new_tag
+from voxmeter.endpoints.codec import Settings, TurnEnd
 
 LEADS_MS = (0, 200, 500)
 PACINGS = ("burst", "realtime")
@@ -89,6 +90,8 @@ class Calibration:
         failed: Trials that did not end `ok`.
         seconds: How long it took.
         spread_ms: How far the wire's own coding moves where a sound begins, ms; no clock's fault.
+        protocol: Wire between client and metronome.
+        latency_kind: What its latencies may be compared with.
     """
 
     errors: tuple[Error, ...]
@@ -97,6 +100,8 @@ class Calibration:
     failed: int
     seconds: float
     spread_ms: float = 0.0
+    protocol: str = ""
+    latency_kind: str = ""
 
     @property
     def good(self) -> bool:
@@ -131,6 +136,7 @@ def calibrate(
     sessions: Sequence[int] = (1, 50),
     budget: Budget | None = None,
     protocol: str = "openai-realtime",
+    turn_end: TurnEnd | None = None,
 ) -> Calibration:
     """Ask a metronome many times and compare every mark with its truth log.
 
@@ -142,15 +148,18 @@ def calibrate(
         sessions: Sessions at a time, measured one number after another.
         budget: How much to measure.
         protocol: Wire between client and metronome.
+        turn_end: How turns are closed; None is the protocol's own way.
 
     Raises:
-        UserError: If the metronome does not start.
+        UserError: If the metronome does not start, or turns cannot be closed so.
     """
     began = time.monotonic()
     budget = budget or Budget()
+    target = Target("metronome", protocol, "", Settings(turn_end=turn_end))
+    traits = target.traits()
     truth_file, trials_file = folder / "truth.jsonl", folder / "trials.jsonl"
     with serving("metronome", kind=protocol, options=("--truth", str(truth_file))) as url:
-        bench = _Bench(utterances, whole, folder, url, protocol)
+        bench = _Bench(utterances, whole, folder, replace(target, url=url))
         rows: list[dict[str, Any]] = []
         with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
             for number in sessions:
@@ -161,7 +170,13 @@ def calibrate(
     write_whole(trials_file, "".join(json.dumps(row) + "\n" for row in rows).encode())
     truth = [json.loads(line) for line in truth_file.read_text(encoding="utf-8").splitlines()]
     found = compare(rows, {line["tag"]: line for line in truth}, time.monotonic() - began)
-    return replace(found, spread_ms=OPUS_SPREAD_MS) if bench.opus else found
+    opus = traits.input_encoding == "opus"
+    return replace(
+        found,
+        spread_ms=OPUS_SPREAD_MS if opus else 0.0,
+        protocol=protocol,
+        latency_kind=traits.latency_kind,
+    )
 
 
 def compare(
@@ -236,13 +251,10 @@ class _Bench:
         utterances: Sequence[Utterance],
         whole: Sequence[Utterance],
         folder: Path,
-        url: str,
-        protocol: str,
+        target: Target,
     ) -> None:
         self._utterances, self._whole, self._folder = utterances, whole, folder
-        self._url, self._protocol = url, protocol
-        traits = Target("metronome", protocol, url).traits()
-        self.opus, self._duplex = traits.input_encoding == "opus", traits.full_duplex
+        self._metronome, self._duplex = target, target.traits().full_duplex
         self._made = 0
 
     async def measure(self, sessions: int, budget: Budget) -> list[dict[str, Any]]:
@@ -307,7 +319,7 @@ class _Bench:
             "pacing": case.pacing,
             "tag": "",
         }
-        return Target("metronome", self._protocol, f"{self._url}?{urlencode(query)}")
+        return replace(self._metronome, url=f"{self._metronome.url}?{urlencode(query)}")
 
 
 @lru_cache(maxsize=256)  # made anew for each session, it would cost the others frames

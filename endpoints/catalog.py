@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, cast
@@ -63,8 +64,16 @@ def find(name: str, place: str = "kind") -> Kind:
 
 
 def served() -> Sequence[str]:
-    """Return the names of the kinds that have a server side; this imports all kinds."""
-    return [name for name in names() if find(name).server is not None]
+    """Return the names of the kinds that have a server side.
+
+    This imports all kinds; a package's that cannot be is passed over, to be told of where its name
+    is used.
+    """
+    found = []
+    for name in names():
+        with suppress(UserError):
+            found += [name] if find(name).server is not None else []
+    return found
 
 
 @cache

@@ -277,10 +277,15 @@ def test_a_file_of_items_is_verified_with_its_clips(
 
 def test_endpoint_kinds_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["endpoints"]) == 0
-    assert "openai-realtime" in capsys.readouterr().out
+    words = [line.split() for line in capsys.readouterr().out.splitlines()]
+    served = {line[0]: line[1] == "served" for line in words if len(line) > 2}
+    assert (served["openai-realtime"], served["http"], served["mini-omni"]) == (True, True, False)
+    assert main(["endpoints", "mini-omni"]) == 0
+    assert "server side: none" in capsys.readouterr().out
     assert main(["endpoints", "openai-realtime"]) == 0
     shown = capsys.readouterr().out
     assert "how it is known: " in shown
+    assert "voxmeter serve metronome|echo|cascade --protocol openai-realtime" in shown
     assert "silence_duration_ms" in shown
     assert main(["endpoints", "openai_realtme"]) == 2
     assert 'did you mean "openai-realtime"?' in capsys.readouterr().err

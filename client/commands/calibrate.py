@@ -24,6 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--protocol", default=_PROTOCOL, metavar="NAME", help="wire (default %(default)s)"
     )
     parser.add_argument(
+        "--turn-end",
+        choices=("silence", "commit", "request"),
+        help="how turns are closed (default: as the protocol usually does)",
+    )
+    parser.add_argument(
         "--sessions", default="1,50", metavar="N[,N...]", help="at a time (default %(default)s)"
     )
     parser.add_argument(
@@ -63,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     share = None if args.seconds is None else max(1.0, args.seconds / len(sessions) - 3.0)
     budget = Budget(trials=10_000 if share is not None else args.trials, seconds=share)
     if not args.json:
-        print(_intention(sessions, budget), flush=True)
+        print(_intention(args.protocol, sessions, budget), flush=True)
     with tempfile.TemporaryDirectory(prefix="voxmeter-") as temporary:
         folder = Path(args.out) if args.out else Path(temporary)
         with disk(folder):
@@ -75,8 +80,10 @@ def run(args: argparse.Namespace) -> int:
             sessions=sessions,
             budget=budget,
             protocol=args.protocol,
+            turn_end=args.turn_end,
         )
-        usual = args.protocol == _PROTOCOL  # what reports show is this machine's plain error
+        # What reports show is this machine's plain error.
+        usual = (args.protocol, result.latency_kind) == (_PROTOCOL, "server-vad")
         found = keep(result, folder if args.out else None, for_reports=usual)
     _print(result, found, as_json=args.json)
     return 0 if result.errors else 3  # the metronome answered nothing that could be compared
@@ -94,10 +101,11 @@ def _print(result: Calibration, found: dict[str, object], *, as_json: bool) -> N
         print(line)
 
 
-def _intention(sessions: Sequence[int], budget: Budget) -> str:
+def _intention(protocol: str, sessions: Sequence[int], budget: Budget) -> str:
     numbers = " and ".join(str(number) for number in sessions)
     about = "" if budget.seconds is None else f", about {budget.seconds * len(sessions):.0f} s"
-    return f"Measuring this machine's own timing error with {numbers} sessions at a time{about}."
+    how = f"with {numbers} sessions at a time over {protocol}{about}"
+    return f"Measuring this machine's own timing error {how}."
 
 
 def _questions(longest_s: float) -> list[Utterance]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from voxmeter.endpoints.preset import Preset
 
 _WIDTH = 26
+_SERVED = "served"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,10 @@ def _list() -> int:
 
     print('kinds (kind = "..." in [[endpoint]]):')
     for name in catalog.names():
-        print(f"  {name:<{_WIDTH}} {catalog.find(name).about}")
+        kind = catalog.find(name)
+        served = _SERVED if kind.server is not None else ""
+        print(f"  {name:<{_WIDTH - len(_SERVED) - 1}} {served:<{len(_SERVED)}} {kind.about}")
+    print(f"  ({_SERVED}: by `voxmeter serve metronome|echo|cascade --protocol KIND` too)")
     print('\npresets (preset = "..." in [[endpoint]]; your own keys go before theirs):')
     for name in preset.names():
         print(f"  {name:<{_WIDTH}} {preset.read(name).about}")
@@ -56,6 +60,7 @@ def _show_kind(kind: Kind) -> None:
 
     print(f"{kind.name}: {kind.about}")
     print(f"how it is known: {kind.known_by}")
+    print(f"server side: {_server_side(kind)}")
     if kind.docs:
         print(f"documentation: {kind.docs}")
     ready = [name for name in preset.names() if preset.read(name).kind == kind.name]
@@ -81,3 +86,9 @@ def _show_preset(preset: Preset) -> None:
         print(f"you must add: {', '.join(preset.needs)}")
     print(f"\nIn bench.toml:\n\n{preset.block()}")
     print(f"\nIt stands for this; a key of your own goes before it:\n\n{preset.text}")
+
+
+def _server_side(kind: Kind) -> str:
+    if kind.server is None:
+        return "none"
+    return f"voxmeter serve metronome|echo|cascade --protocol {kind.name}"

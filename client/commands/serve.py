@@ -24,13 +24,20 @@ _SWITCH_S = 0.0005  # a thread that searches audio must not hold up the event lo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what is served, where, to whom, and by which model."""
+    from voxmeter.endpoints import catalog
+
     parser.add_argument(
         "server",
         metavar="cascade|metronome|echo",
         help='what answers; may carry defaults: "metronome?delay_ms=300&jitter_ms=20"',
     )
     parser.add_argument("query", nargs="?", default="", help='the defaults alone: "?delay_ms=300"')
-    parser.add_argument("--protocol", default="openai-realtime", help="wire (default %(default)s)")
+    parser.add_argument(
+        "--protocol",
+        default="openai-realtime",
+        metavar="NAME",
+        help=f"wire: {', '.join(catalog.served())} (default %(default)s)",
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address (default %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port (default: a free one)")
     parser.add_argument("--voice", metavar="NAME", help="hibari, piper or espeak-ng")
