@@ -186,8 +186,9 @@ class Client:
     def _event(self, kind: str, data: Fields) -> Sequence[Event]:
         match kind:
             case "bot-ready" if not self._ready:
+                ready = _ready(data)
                 self._ready = True
-                return [_ready(data)]
+                return [ready]
             case "user-started-speaking":
                 return [SpeechStarted()]
             case "user-stopped-speaking":
@@ -221,7 +222,7 @@ class Client:
 def _refuse_what_cannot_be(settings: Settings) -> None:
     """Refuse what would be recorded as part of the session and reach nobody."""
     for name in ("instructions", "voice", "temperature", "output_rate"):
-        if getattr(settings, name):
+        if getattr(settings, name) not in (None, ""):
             raise UserError(
                 name, "has no place in this protocol", "leave it out: the bot's own program sets it"
             )
@@ -260,7 +261,8 @@ def _figures(data: Fields) -> Sequence[Event]:
 def _add(counts: dict[str, float], told: Fields) -> None:
     for name, value in told.data.items():
         if isinstance(value, int | float) and not isinstance(value, bool):
-            counts[clean(name)] = counts.get(name, 0) + told.number(name)
+            shown = clean(name)
+            counts[shown] = counts.get(shown, 0) + told.number(name)
 
 
 def _note(name: str, data: object) -> Note:
