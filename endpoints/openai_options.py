@@ -191,9 +191,12 @@ def put(target: Object, name: str, value: Json) -> None:
 
 
 def _check(turn_end: TurnEnd, shape: Shape, inward: Format) -> None:
-    if turn_end == "request" and (shape == "bare" or inward.encoding == "opus"):
+    if turn_end == "request" and shape == "bare":
         found = "'request', which puts the question into the conversation as an item"
         raise UserError("turn_end", found, "use 'silence' or 'commit' with this server")
+    if turn_end != "silence" and inward.encoding == "opus":
+        found = f"{turn_end!r}, and a page of Opus that is not full yet would never be sent"
+        raise UserError("turn_end", found, "use 'silence' with input_encoding 'opus'")
 
 
 def _format(side: Side, rate: int | None, options: OptionTable) -> tuple[Format, bool]:

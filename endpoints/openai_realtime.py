@@ -2,6 +2,7 @@
 
 How it is known: the types of the `openai` package 3.57, recorded sessions with a third-party server
 (speech-to-speech 1.1.0), and public reports; the address and a few error codes from documentation.
+What relatives of it do otherwise, and how that is known, stands in their presets.
 """
 
 from __future__ import annotations
@@ -59,14 +60,15 @@ _NAMES = {
 
 KIND = Kind(
     name="openai-realtime",
-    about="OpenAI Realtime and servers that speak like it, GA or beta shape",
+    about="OpenAI Realtime and its relatives: Azure, xAI, Qwen, GLM, StepFun, vLLM-Omni, Unmute",
     codec="voxmeter.endpoints.openai_realtime:client",
     server="voxmeter.endpoints.openai_realtime_server:server",
     path="/v1/realtime",
     query_keys=("model", "intent", "call_id", "deployment", "api-version"),
     key_names=("api-key",),
     known_by="types of the openai package 3.57, recorded sessions with speech-to-speech 1.1.0, "
-    "public reports; the hosted service's address and some error codes from documentation only",
+    "public reports; the hosted service's address and some error codes from documentation only; "
+    "its relatives as their presets say",
     docs="docs/endpoints/openai-realtime.md",
     options_at="voxmeter.endpoints.openai_options:OPTIONS",
 )

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openai import AsyncOpenAI
+from openai import AsyncAzureOpenAI, AsyncOpenAI
+from realtime_rows import endpoint_of, settings_of
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import ServerConnection, serve
 
 from voxmeter.client.servers.brain import Heard, Speech, Spoken, Terms, UserTurn, Words
 from voxmeter.client.servers.host import HostSettings, serving
-from voxmeter.endpoints.openai_realtime import KIND
+from voxmeter.endpoints.openai_realtime import KIND, client
 from voxmeter.endpoints.openai_realtime_server import server
 
 RATE = 24000
@@ -161,6 +164,32 @@ async def test_a_reply_is_cancelled_and_truncated_by_the_client() -> None:
         assert truncated.audio_end_ms == 400
         await connection.conversation.item.delete(item_id=delta.item_id)
         assert (await until(connection, "conversation.item.deleted"))[-1].item_id == delta.item_id
+
+
+async def test_the_preview_of_azure_is_addressed_as_the_package_addresses_it() -> None:
+    seen: list[tuple[str, str, str]] = []
+
+    async def note(connection: ServerConnection) -> None:
+        assert connection.request is not None
+        headers = connection.request.headers
+        seen.append((connection.request.path, headers["api-key"], headers["OpenAI-Beta"]))
+
+    async with asyncio.timeout(20), serve(note, "127.0.0.1", 0) as peer:
+        host = f"ws://127.0.0.1:{next(iter(peer.sockets)).getsockname()[1]}"
+        azure = AsyncAzureOpenAI(
+            azure_endpoint="https://mine.openai.azure.com",
+            api_key="KEY",
+            api_version="2025-04-01-preview",
+            websocket_base_url=f"{host}/openai",
+        )
+        async with azure, azure.beta.realtime.connect(model="mine"):
+            pass
+        table = endpoint_of("azure-openai-preview", url=f"{host}/openai/realtime", model="mine")
+        ours = client(settings_of(table)).address(table["url"], "KEY")
+        async with connect(ours.url, additional_headers=dict(ours.headers)):
+            pass
+    assert seen[0] == seen[1]
+    assert seen[0][0] == "/openai/realtime?api-version=2025-04-01-preview&deployment=mine"
 
 
 async def test_the_older_client_of_the_package_is_answered_in_the_older_names() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from realtime_rows import FOLDER, endpoint_of, settings_of
 
 from voxmeter.endpoints import preset
-from voxmeter.endpoints.codec import Binary, Json, Message, Settings, Step, Text, Turn
+from voxmeter.endpoints.codec import Binary, Json, Message, Settings, Step, Text, Turn, TurnEnd
 from voxmeter.endpoints.errors import ProtocolError, UserError
 from voxmeter.endpoints.events import (
     Event,
@@ -156,10 +156,15 @@ def test_a_wrong_option_says_what_would_be_right(options: dict[str, Any], words:
     assert words in str(raised.value)
 
 
-@pytest.mark.parametrize("options", [{"dialect": "bare"}, {"input_encoding": "opus"}])
-def test_a_question_in_one_request_needs_items_to_be_one(options: dict[str, Json]) -> None:
+def test_a_question_in_one_request_needs_items_to_be_one() -> None:
     with pytest.raises(UserError, match="use 'silence' or 'commit'"):
-        client(Settings(turn_end="request", options=options))
+        client(Settings(turn_end="request", options={"dialect": "bare"}))
+
+
+@pytest.mark.parametrize("turn_end", ["commit", "request"])
+def test_the_end_of_a_question_in_opus_is_never_cut_off(turn_end: TurnEnd) -> None:
+    with pytest.raises(UserError, match="a page of Opus that is not full yet"):
+        client(Settings(turn_end=turn_end, options={"input_encoding": "opus"}))
 
 
 def test_each_append_each_question_and_each_old_turn_is_a_file_of_its_own() -> None:
