@@ -20,6 +20,7 @@ from voxmeter.endpoints.events import (
 )
 
 _NS = 1_000_000_000
+_WORDS_AHEAD_NS = 10 * _NS  # of their sound: words alone do not begin the quiet
 
 
 class Ear(Protocol):
@@ -160,7 +161,8 @@ class TurnEar:
         if reply.reason is None:
             if self._told or not reply.content:
                 return None
-            return max(reply.last_ns, reply.played_ns) + self._quiet_ns
+            wait_ns = self._quiet_ns if reply.played_ns else max(self._quiet_ns, _WORDS_AHEAD_NS)
+            return max(reply.last_ns, reply.played_ns) + wait_ns
         return reply.last_ns + (self._quiet_ns if reply.reason == "cancelled" else self._drain_ns)
 
     def text(self) -> str:

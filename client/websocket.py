@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -45,9 +46,9 @@ _OUR_CLOSE = {
 class _StampedConnection(ClientConnection):
     """Notes when the data that completed each message reached this process."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the library's own
+    def __init__(self, clock: Clock, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - library's
         super().__init__(*args, **kwargs)
-        self.clock: Clock = SystemClock()
+        self.clock = clock
         self.stamps: deque[int] = deque()
         self._arrived = 0
 
@@ -100,7 +101,7 @@ class WebSocketTransport:
                 user_agent_header="voxmeter",
                 proxy=True if self._settings.use_proxy and not loopback(address.url) else None,
                 ssl=tls_context(address.url, self._settings),
-                create_connection=_StampedConnection,
+                create_connection=partial(_StampedConnection, self._clock),  # type: ignore[arg-type]
             )
         except InvalidStatus as error:
             raise _rejected(error) from error
@@ -115,7 +116,6 @@ class WebSocketTransport:
         except (OSError, ImportError, UnicodeError) as error:
             raise connect_error(error, address.url) from error
         assert isinstance(connection, _StampedConnection)  # noqa: S101 - create_connection above
-        connection.clock = self._clock
         self._connection = connection
 
     async def send(self, message: Message) -> None:

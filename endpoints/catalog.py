@@ -25,6 +25,10 @@ GROUP = "voxmeter.endpoints"
 KINDS: Mapping[str, str] = {
     "openai-realtime": "voxmeter.endpoints.openai_realtime:KIND",
     "moshi": "voxmeter.endpoints.moshi:KIND",
+    "gpt-live": "voxmeter.endpoints.gpt_live:KIND",
+    "elevenlabs": "voxmeter.endpoints.elevenlabs:KIND",
+    "deepgram": "voxmeter.endpoints.deepgram:KIND",
+    "ultravox": "voxmeter.endpoints.ultravox:KIND",
     "gemini-live": "voxmeter.endpoints.gemini_live:KIND",
     "mini-omni": "voxmeter.endpoints.mini_omni:KIND",
     "openai-chat": "voxmeter.endpoints.openai_chat:KIND",

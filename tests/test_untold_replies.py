@@ -12,7 +12,7 @@ from voxmeter.client.ear import TurnEar
 from voxmeter.client.session import converse
 from voxmeter.client.speaking import Ask, Patience
 from voxmeter.endpoints.codec import Address, Traits
-from voxmeter.endpoints.events import ReplyAudio
+from voxmeter.endpoints.events import ReplyAudio, ReplyText
 from voxmeter.scoring.marks import latency
 
 MS = 1_000_000
@@ -89,6 +89,15 @@ def test_a_reply_that_was_quiet_long_enough_before_the_question_ended_is_not_the
     listening.hear(3000 * MS, SECOND)
     assert listening.answering
     assert listening.over_at() == (3000 + 1000 + 1500) * MS
+
+
+def test_words_that_come_ahead_of_their_sound_do_not_begin_the_quiet() -> None:
+    listening = TurnEar(drain_ms=0, quiet_ms=1500, told=False)
+    listening.question_ended(0)
+    listening.hear(100 * MS, ReplyText("Paris."))
+    assert listening.over_at() == 10_100 * MS
+    listening.hear(4000 * MS, SECOND)
+    assert listening.over_at() == (4000 + 1000 + 1500) * MS
 
 
 @pytest.mark.parametrize(
