@@ -151,7 +151,8 @@ def read(settings: Settings) -> Wanted:
     inward, wraps = _format("input", settings.input_rate, options)
     outward, _ = _format("output", settings.output_rate, options)
     shape = cast("Shape", options.choice("dialect", ("ga", "legacy", "bare"), "ga"))
-    _check(turn_end, shape, inward)
+    commit = options.choice("commit", ("ask", "alone", "turns"), "ask")
+    _check(turn_end, shape, inward, commit)
     return Wanted(
         settings=settings,
         options=options,
@@ -163,10 +164,7 @@ def read(settings: Settings) -> Wanted:
         output=outward,
         frame_ms=_frame_ms(options, inward),
         detection=_detection(options) if turn_end == "silence" else None,
-        commit=cast(
-            'Literal["ask", "alone", "turns"]',
-            options.choice("commit", ("ask", "alone", "turns"), "ask"),
-        ),
+        commit=cast('Literal["ask", "alone", "turns"]', commit),
         has_responses=options.choice("reply_end", ("response.done", "audio.done"), "response.done")
         == "response.done",
         ready=cast(
@@ -190,7 +188,10 @@ def put(target: Object, name: str, value: Json) -> None:
         target[name] = value
 
 
-def _check(turn_end: TurnEnd, shape: Shape, inward: Format) -> None:
+def _check(turn_end: TurnEnd, shape: Shape, inward: Format, commit: str) -> None:
+    if commit == "turns" and turn_end != "commit":
+        found = f"{turn_end!r} with commit 'turns'"
+        raise UserError("turn_end", found, "use 'commit': this server answers nothing else")
     if turn_end == "request" and shape == "bare":
         found = "'request', which puts the question into the conversation as an item"
         raise UserError("turn_end", found, "use 'silence' or 'commit' with this server")

@@ -145,7 +145,9 @@ class Replies:
         return [*self._whole(told, "text"), *_usage(told.object("usage"))]
 
     def _audio_done(self, told: Fields) -> Sequence[Event]:
-        """End a reply that is no response."""
+        """End a reply that is no response; one that was interrupted has ended before."""
+        if self.active is None and not told.has("has_audio"):
+            return []
         reply = self.active or ""
         said = "" if told.flag("has_audio", default=True) else "without audio"
         cut = reply in self._dropped

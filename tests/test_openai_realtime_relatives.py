@@ -161,6 +161,11 @@ def test_a_question_in_one_request_needs_items_to_be_one() -> None:
         client(Settings(turn_end="request", options={"dialect": "bare"}))
 
 
+def test_a_turn_between_two_commits_is_never_closed_by_silence() -> None:
+    with pytest.raises(UserError, match="this server answers nothing else"):
+        client(Settings(options={"commit": "turns"}))
+
+
 @pytest.mark.parametrize("turn_end", ["commit", "request"])
 def test_the_end_of_a_question_in_opus_is_never_cut_off(turn_end: TurnEnd) -> None:
     with pytest.raises(UserError, match="a page of Opus that is not full yet"):
@@ -269,6 +274,7 @@ def test_speech_into_a_reply_that_is_no_response_is_no_interruption_yet() -> Non
     spoke = told(type="input_audio_buffer.speech_started")
     assert heard(codec, spoke) == [SpeechStarted()]
     assert heard(codec, told(type="unmute.interrupted_by_vad")) == [Interrupted()]
+    assert heard(codec, told(type="response.audio.done")) == []
 
 
 @pytest.mark.parametrize(
