@@ -51,7 +51,13 @@ def hidden(error: ConnectError, url: str) -> ConnectError:
     whole = parts.path + (f"?{parts.query}" if parts.query else "")
     secrets = [whole, parts.path, *(value for _, value in parse_qsl(parts.query))]
     secrets += [part for part in parts.path.split("/") if len(part) >= _LONG]
-    return ConnectError(error.failure, Redactor(secrets).text(str(error)), error.status)
+    return ConnectError(
+        error.failure,
+        Redactor(secrets).text(str(error)),
+        error.status,
+        retryable=error.retryable,
+        retry_after_s=error.retry_after_s,
+    )
 
 
 async def _answer(http: HttpTransport) -> Binary:
@@ -62,12 +68,22 @@ async def _answer(http: HttpTransport) -> Binary:
                 body += data
             case Ended(None):
                 break
-            case Ended(status) as ended:
-                fault = refusal(ended)
-                raise ConnectError("rejected", f"{fault.kind}: {fault.message}", status)
+            case Ended() as ended:
+                raise _refused(ended)
             case _:
                 continue  # the head of the answer
     return Binary(bytes(body))
+
+
+def _refused(ended: Ended) -> ConnectError:
+    fault = refusal(ended)
+    return ConnectError(
+        "rejected",
+        f"{fault.kind}: {fault.message}",
+        ended.code,
+        retryable=fault.retryable,
+        retry_after_s=fault.retry_after_s,
+    )
 
 
 def _websocket(address: Address, invitation: Invitation, answer: Binary) -> str:

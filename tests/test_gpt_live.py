@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from agent_world import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.live import ClientEvent
+from openai.types.live.connect_server_event import ConnectServerEvent
+from pydantic import BaseModel, TypeAdapter
 from ws_play import ANYTHING, garbage, heard, nothing, play, recordings, sent, stands, told
 
 from voxmeter.client.capture import Capture
@@ -178,6 +182,54 @@ def test_usage_adds_up_to_what_the_service_counts_from_the_start() -> None:
     found = heard(client(Settings()), messages)
     assert all(isinstance(one, Usage) for one in found)
     assert sum(one.counts["seconds"] for one in found if isinstance(one, Usage)) == 12.5
+
+
+# The types of the openai package
+
+
+def test_what_is_recorded_of_the_server_fits_the_types_of_the_openai_package() -> None:
+    server: TypeAdapter[Any] = TypeAdapter(ConnectServerEvent)  # type: ignore[arg-type]
+    partial = {"greeting_and_g711", "delegated", "wrong_format"}  # fields left out on purpose
+    known = 0
+    for path in recordings("gpt_live"):
+        for line in path.read_text().splitlines():
+            row = json.loads(line)
+            if isinstance(row.get("text"), dict) and path.stem not in partial:
+                server.validate_python(row["text"])
+                known += 1
+    assert known >= 10
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(instructions="Be brief.", voice="marin", input_rate=16_000),
+        Settings(voice="voice_123", options={"encoding": "pcma", "session": {"store": True}}),
+    ],
+)
+def test_what_we_send_fits_the_types_of_the_openai_package_to_the_field(settings: Settings) -> None:
+    codec = client(settings)
+    messages = [*sent(codec.open()), *sent(codec.audio(b"\0\1"))]
+    codec.receive(STARTED)
+    delegated = told("session.delegation.created", delegation={"id": "d1", "target": "client"})
+    messages += [*sent(codec.receive(delegated)), *sent(codec.close())]
+    greets = client(Settings(options={"greeting": "Hello!"}))
+    messages += sent(greets.receive(STARTED))
+    ours: TypeAdapter[Any] = TypeAdapter(ClientEvent)  # type: ignore[arg-type]
+    for message in messages:
+        event = ours.validate_python(message)
+        assert event.to_dict(mode="json", exclude_unset=True) == message
+        assert not _unknown(event), message
+
+
+def _unknown(model: BaseModel) -> list[str]:
+    """Return fields that a type does not have; the service refuses them."""
+    found = list(model.model_extra or {})
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        found += _unknown(value) if isinstance(value, BaseModel) else []
+    return found
 
 
 # Whole attempts: the peer says a frame for each that it hears, as the service does

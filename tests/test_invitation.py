@@ -94,12 +94,14 @@ async def test_a_refusal_keeps_its_status_and_the_services_words(
 ) -> None:
     error = await refused(answering(body, status))
     assert (error.failure, str(error), error.status) == ("rejected", words, int(status[:3]))
+    assert error.retryable == words.startswith("server")
 
 
 async def test_a_service_that_is_busy_says_when_to_ask_again() -> None:
     play = answering({"detail": "Too many calls."}, "429 Busy", "Retry-After: 7\r\n")
     error = await refused(play)
     assert str(error) == "busy: HTTP 429: Too many calls.; retry after 7"
+    assert (error.retryable, error.retry_after_s) == (True, 7)
 
 
 @pytest.mark.parametrize(
