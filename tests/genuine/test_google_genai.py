@@ -8,7 +8,7 @@ import json
 import os
 import ssl
 import subprocess
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +25,11 @@ from voxmeter.client.audio import Pcm, resample, to_pcm16
 from voxmeter.client.servers.brain import Heard, Speech, Spoken, Terms, UserTurn, Words
 from voxmeter.client.servers.door import HostSettings
 from voxmeter.client.servers.host import serving
-from voxmeter.endpoints.gemini_live import KIND
-from voxmeter.endpoints.gemini_live_server import server
+from voxmeter.endpoints.codec import Binary, Json, Message, Settings, Text, Turn
+from voxmeter.endpoints.gemini_live import KIND, client
+from voxmeter.endpoints.gemini_live_server import Server, server
+from voxmeter.endpoints.gemini_live_wire import camel
+from voxmeter.endpoints.serving import ServerCodec, ServerStep
 
 KEY = "AIza-not-a-key"
 PATIENCE_S = 120
@@ -128,13 +131,18 @@ class Home:
 
 @asynccontextmanager
 async def home(
-    brain: Told, certificate: tuple[Path, Path], python: Path, token: str = ""
+    brain: Told,
+    certificate: tuple[Path, Path],
+    python: Path,
+    *,
+    token: str = "",
+    make: Callable[[], ServerCodec] = server,
 ) -> AsyncIterator[Home]:
     """Serve a brain over Gemini Live behind TLS."""
     settings = HostSettings(path=KIND.path, token=token, key_names=KIND.key_names)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
-    async with serving(brain, server, settings) as url:
+    async with serving(brain, make, settings) as url:
         port = urlsplit(url).port
 
         async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -323,3 +331,126 @@ async def test_what_cannot_be_is_an_error_of_the_package_with_our_words(
     assert "session not found" in refused["error"]["message"]
     assert bracketed["error"]["code"] == 1007
     assert "Explicit activity control is not supported" in bracketed["error"]["message"]
+
+
+class Listening(Server):
+    """Keeps every message as it came, with its names in camel case."""
+
+    def __init__(self, kept: list[Any]) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def receive(self, message: Message) -> ServerStep:
+        if isinstance(message, Text | Binary):
+            self._kept.append(camel(json.loads(message.data)))
+        return super().receive(message)
+
+
+def wanted(options: dict[str, Json], **settings: Any) -> list[Any]:
+    """Return the messages of our own client for one turn."""
+    codec = client(Settings(options=options, **settings))
+    steps = [codec.open(), codec.turn(Turn("user", "Two?")), codec.turn(Turn("assistant", "Two."))]
+    steps += [codec.audio(bytes(640)), codec.text("In one word."), codec.end_turn()]
+    messages = [message for step in steps for message in step.messages]
+    return [json.loads(message.data) for message in messages if isinstance(message, Text)]
+
+
+TURN: list[list[Any]] = [
+    ["content", [{"role": "user", "parts": [{"text": "Two?"}]}], False],
+    ["content", [{"role": "model", "parts": [{"text": "Two."}]}], False],
+    ["activity_start"],
+    ["audio", base64.b64encode(bytes(640)).decode()],
+    ["text", "In one word."],
+    ["activity_end"],
+]
+
+
+async def test_the_package_sends_what_our_own_client_sends_for_the_same_session(
+    certificate: tuple[Path, Path], python: Path
+) -> None:
+    detection = {
+        "disabled": True,
+        "start_of_speech_sensitivity": "START_SENSITIVITY_HIGH",
+        "end_of_speech_sensitivity": "END_SENSITIVITY_LOW",
+        "prefix_padding_ms": 20,
+        "silence_duration_ms": 300,
+    }
+    speech = {
+        "voice_config": {"prebuilt_voice_config": {"voice_name": "Kore"}},
+        "language_code": "de-DE",
+    }
+    config = {
+        "response_modalities": ["AUDIO"],
+        "temperature": 0.5,
+        "max_output_tokens": 500,
+        "speech_config": speech,
+        "thinking_config": {"thinking_budget": 0, "thinking_level": "LOW"},
+        "system_instruction": {"parts": [{"text": "Be brief."}]},
+        "realtime_input_config": {
+            "automatic_activity_detection": detection,
+            "activity_handling": "NO_INTERRUPTION",
+            "turn_coverage": "TURN_INCLUDES_ALL_INPUT",
+        },
+        **TRANSCRIBED,
+        "session_resumption": {},
+        "context_window_compression": {"trigger_tokens": 9000, "sliding_window": {}},
+        "proactivity": {"proactive_audio": True},
+    }
+    options: dict[str, Json] = {
+        "language": "de-DE",
+        "start_sensitivity": "high",
+        "end_sensitivity": "low",
+        "prefix_padding_ms": 20,
+        "silence_duration_ms": 300,
+        "activity_handling": "no_interruption",
+        "turn_coverage": "all_input",
+        "input_transcription": True,
+        "session_resumption": True,
+        "compression": {"triggerTokens": 9000, "slidingWindow": {}},
+        "proactive_audio": True,
+        "thinking_budget": 0,
+        "thinking_level": "low",
+        "max_output_tokens": 500,
+    }
+    kept: list[Any] = []
+    async with home(Told(), certificate, python, make=lambda: Listening(kept)) as ours:
+        await ours.hold([*TURN, ["receive"]], config)
+    assert kept == wanted(
+        options,
+        model="m",
+        instructions="Be brief.",
+        voice="Kore",
+        temperature=0.5,
+        turn_end="commit",
+    )
+
+
+async def test_the_package_does_so_for_vertex_ai_and_for_history_in_the_setup(
+    certificate: tuple[Path, Path], python: Path
+) -> None:
+    kept: list[Any] = []
+    model = "projects/p/locations/l/publishers/google/models/m"
+    async with home(Told(), certificate, python, make=lambda: Listening(kept)) as ours:
+        await ours.run(
+            {
+                "client": {
+                    "vertexai": True,
+                    "project": "p",
+                    "location": "l",
+                    "http_options": {"base_url": ours.url},
+                },
+                "token": "ya29.secret",
+                "model": "m",
+                "config": {**MANUAL, "explicit_vad_signal": True},
+                "steps": [*TURN, ["receive"]],
+            }
+        )
+        options: dict[str, Json] = {"auth": "bearer", "output_transcription": False}
+        options["explicit_vad_signal"] = True
+        assert kept == wanted(options, model=model, turn_end="commit")
+        kept.clear()
+        history = {"initial_history_in_client_content": True}
+        config = {"response_modalities": ["AUDIO"], "history_config": history}
+        await ours.hold([*TURN[:2], ["content", None, True]], config)
+    options = {"initial_history": True, "output_transcription": False}
+    assert kept == wanted(options, model="m")[:4]
