@@ -11,10 +11,8 @@ An `audio` line with a path is followed by a `Binary` with the file's samples.
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import wave
 from collections.abc import Sequence
 from typing import Literal, cast
 
@@ -44,7 +42,9 @@ from voxmeter.endpoints.events import (
     Usage,
 )
 from voxmeter.endpoints.fields import Fields, parse_object
+from voxmeter.endpoints.http_exchange import only_requests
 from voxmeter.endpoints.kind import Kind
+from voxmeter.endpoints.wav import wav_file
 
 RATE = 16_000
 """Samples a second of the question, unless the endpoint or its table says otherwise."""
@@ -148,9 +148,7 @@ class Lines:
             reply_end="final",
             reply_channel=_channel(settings),
         )
-        if settings.turn_end not in (None, "request"):
-            found = f"is {settings.turn_end}, but a question to kind {protocol} is one request"
-            raise UserError("turn_end", found, "remove it")
+        only_requests(protocol, settings)
         self._rate = self._traits.input_rate
         self._pcm = bytearray()
         self._text: str | None = None
@@ -181,7 +179,7 @@ class Lines:
         messages: list[Message] = []
         if turn.pcm:
             audio, self._files = self._files, self._files + 1
-            messages.append(Binary(_wav(turn.pcm, self._traits.input_rate)))
+            messages.append(Binary(wav_file(turn.pcm, self._traits.input_rate)))
         self._history.append({"role": turn.role, "text": turn.text or None, "audio": audio})
         return Step((), messages)
 
@@ -211,7 +209,7 @@ class Lines:
             "history": self._history,
             **self._wishes(),
         }
-        question = Binary(_wav(bytes(self._pcm), self._rate))
+        question = Binary(wav_file(bytes(self._pcm), self._rate))
         self._pcm.clear()
         self._text, self._history, self._files = None, [], 0
         return Step((), [question, Text(json.dumps(request))])
@@ -357,16 +355,6 @@ def _fault(told: Fields) -> Fault:
     words = told.text("text", "") or told.text("message", "") or "no reason given"
     known = cast("FaultKind", kind if kind in _KINDS else "server")
     return Fault(known, retryable=known == "busy", message=words[:500])
-
-
-def _wav(pcm: bytes, rate: int) -> bytes:
-    whole = io.BytesIO()
-    with wave.open(whole, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(pcm)
-    return whole.getvalue()
 
 
 PYTHON_KIND = Kind(

@@ -6,7 +6,6 @@ server that somebody has put around a model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -24,7 +23,7 @@ from voxmeter.endpoints.codec import (
 )
 from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.events import Ready
-from voxmeter.endpoints.http_exchange import Exchange, Reader, keyed, only_requests
+from voxmeter.endpoints.http_exchange import Exchange, Reader, keyed, only_requests, unsaid
 from voxmeter.endpoints.http_replies import (
     RATE,
     BareSamples,
@@ -250,15 +249,7 @@ class Client:
 
     def _unused(self) -> str:
         used = self._body.used | template.placeholders(dict(self._query), "options.query")
-        settings = self._settings
-        given: Mapping[str, object] = {
-            "instructions": settings.instructions,
-            "model": settings.model,
-            "voice": settings.voice,
-            "temperature": settings.temperature,
-        }
-        left = [name for name, value in given.items() if value not in ("", None)]
-        left = [name for name in left if name not in used]
+        left = unsaid(self._settings, used)
         return f"no place in the request for {', '.join(left)}" if left else ""
 
     def _late_in_query(self, used: frozenset[str]) -> None:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Response, Settings, Step
+from voxmeter.endpoints.codec import (
+    Address,
+    Binary,
+    Ended,
+    Json,
+    Message,
+    Request,
+    Response,
+    Settings,
+    Step,
+)
 from voxmeter.endpoints.errors import ProtocolError, UserError
 from voxmeter.endpoints.events import Event, Fault, ReplyEnded, ReplyStarted
 from voxmeter.endpoints.http_faults import refusal
+
+_CARRIED = ("instructions", "model", "voice", "temperature")
 
 
 class Reader(Protocol):
@@ -100,5 +113,22 @@ def only_requests(kind: str, settings: Settings) -> None:
         UserError: If `turn_end` is anything but `request`.
     """
     if settings.turn_end not in {None, "request"}:
-        found = f'"{settings.turn_end}": a question of kind {kind} is one request'
-        raise UserError("turn_end", found, "remove the key")
+        found = f"is {settings.turn_end}, but a question to kind {kind} is one request"
+        raise UserError("turn_end", found, "remove it")
+
+
+def unsaid(settings: Settings, said: Collection[str] = ()) -> Sequence[str]:
+    """Return the names of the settings that were given and that a request does not carry.
+
+    Args:
+        settings: What the user wants.
+        said: The names of those that it carries.
+    """
+    given = [name for name in _CARRIED if getattr(settings, name) not in ("", None)]
+    return [name for name in given if name not in said]
+
+
+def json_request(body: Mapping[str, Json]) -> Step:
+    """Return what sends a JSON object."""
+    data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    return Step(messages=[Request(data, {"Content-Type": "application/json"})])

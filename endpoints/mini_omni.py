@@ -7,13 +7,11 @@ and of words in turn, without lengths and without an end but that of the connect
 from __future__ import annotations
 
 import base64
-import json
 
 from voxmeter.endpoints.codec import (
     Address,
     Json,
     Message,
-    Request,
     Response,
     Settings,
     Step,
@@ -22,7 +20,15 @@ from voxmeter.endpoints.codec import (
 )
 from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import Ready
-from voxmeter.endpoints.http_exchange import Exchange, Reader, keyed, only_requests, with_path
+from voxmeter.endpoints.http_exchange import (
+    Exchange,
+    Reader,
+    json_request,
+    keyed,
+    only_requests,
+    unsaid,
+    with_path,
+)
 from voxmeter.endpoints.http_replies import BareSamples, MixedBody
 from voxmeter.endpoints.kind import HTTP, Kind
 from voxmeter.endpoints.mixed_replace import boundary_of
@@ -86,15 +92,8 @@ class Client:
 
     def open(self) -> Step:
         """Be ready at once; say what the protocol cannot carry."""
-        settings = self._settings
-        given = {
-            "instructions": settings.instructions,
-            "voice": settings.voice,
-            "model": settings.model,
-            "temperature": settings.temperature,
-        }
-        left = [name for name, value in given.items() if value not in ("", None)]
-        note = f"the protocol has no place for {', '.join(left)}" if left else ""
+        left = ", ".join(unsaid(self._settings))
+        note = f"the protocol has no place for {left}" if left else ""
         return Step([Ready(note=note)])
 
     def turn(self, turn: Turn) -> Step:
@@ -115,8 +114,7 @@ class Client:
         whole = wav_file(bytes(self._pcm), self._rate)
         self._pcm.clear()
         told = {"audio": base64.b64encode(whole).decode("ascii"), **self._told}
-        body = json.dumps(told).encode("ascii")
-        return Step(messages=[Request(body, {"Content-Type": "application/json"})])
+        return json_request(told)
 
     def played(self, reply: str) -> Step:
         """Do nothing: HTTP has no word for it."""

@@ -6,14 +6,12 @@ and then nothing has to be recognised; some speak.
 
 from __future__ import annotations
 
-import json
 from urllib.parse import urlsplit, urlunsplit
 
 from voxmeter.endpoints import openai_chat_request as request
 from voxmeter.endpoints.codec import (
     Address,
     Message,
-    Request,
     Response,
     Settings,
     Step,
@@ -21,7 +19,13 @@ from voxmeter.endpoints.codec import (
     Turn,
 )
 from voxmeter.endpoints.events import Ready, ReplyEnded
-from voxmeter.endpoints.http_exchange import Exchange, Reader, keyed, only_requests
+from voxmeter.endpoints.http_exchange import (
+    Exchange,
+    Reader,
+    json_request,
+    keyed,
+    only_requests,
+)
 from voxmeter.endpoints.kind import HTTP, Kind
 from voxmeter.endpoints.openai_chat_reply import ChatReader
 from voxmeter.endpoints.openai_chat_request import NAME, OPTIONS
@@ -109,9 +113,7 @@ class Client:
         self._messages.append(self._wanted.question(bytes(self._pcm), self._text))
         self._pcm.clear()
         self._text = ""
-        body = json.dumps(self._wanted.body(self._messages), ensure_ascii=False)
-        data = body.encode("utf-8", "replace")
-        return Step(messages=[Request(data, {"Content-Type": "application/json"})])
+        return json_request(self._wanted.body(self._messages))
 
     def played(self, reply: str) -> Step:
         """Do nothing: HTTP has no word for it."""

@@ -82,7 +82,10 @@ def test_any_words_and_samples_come_back_out_of_a_stream(
     assert others(events) == [ReplyStarted(), ReplyEnded()]
 
 
-@given(st.binary(min_size=1, max_size=60), st.lists(st.integers(0, 80), max_size=5))
+@given(
+    st.binary(min_size=1, max_size=60).filter(lambda data: data[:4] != b"RIFF"),  # a file's head
+    st.lists(st.integers(0, 80), max_size=5),
+)
 def test_base64_may_be_cut_anywhere(data: bytes, cuts: list[int]) -> None:
     text = base64.b64encode(data).decode()
     places = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})

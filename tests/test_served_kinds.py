@@ -123,7 +123,7 @@ def test_a_way_of_closing_turns_that_a_kind_does_not_have_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["calibrate", "--json", "--protocol", "http", "--turn-end", "commit"]) == 2
-    assert 'turn_end: "commit": a question of kind http is one request' in capsys.readouterr().err
+    assert "turn_end: is commit, but a question to kind http is one" in capsys.readouterr().err
 
 
 def test_a_kind_without_a_server_side_is_told_which_ones_have_one(
