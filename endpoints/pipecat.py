@@ -11,8 +11,10 @@ from voxmeter.endpoints import pipecat_frames as frames
 from voxmeter.endpoints.codec import (
     Address,
     Ended,
+    Invitation,
     Json,
     Message,
+    Request,
     Settings,
     Step,
     Text,
@@ -43,13 +45,16 @@ DEFAULT_INPUT_RATE = 16_000
 RTVI_VERSION = "2.0.0"
 """The version that we claim; from 2.2.0 on servers may tell the model's text twice."""
 NOTE_CHARACTERS = 2_000
-_SCHEMES = {"http": "ws", "https": "wss"}
+_WEBSOCKET = {"http": "ws", "https": "wss"}
+_HTTP = {"ws": "http", "wss": "https"}
 _RATES = (8_000, 48_000)
 
 OPTIONS = {
     "first_speaker": "'user' (default), or 'endpoint': hear a greeting out before the question",
     "rtvi": "true (default); false for a bot whose pipeline has no RTVI: nobody says then when a "
     "reply is over, so quiet ends it",
+    "start": "a table that is posted to the URL first; the answer says where the websocket is",
+    "start_field": "which field of that answer has it ('wsUrl')",
 }
 """Every option there is, with what it does."""
 
@@ -83,6 +88,10 @@ class Client:
         self._rate = settings.input_rate or DEFAULT_INPUT_RATE
         self._rtvi = options.flag("rtvi", default=True)
         self._first = options.choice("first_speaker", ("user", "endpoint"), "user")
+        self._start = dict(options.table("start")) if options.has("start") else None
+        self._start_field = options.text("start_field", "wsUrl")
+        if options.has("start_field") and self._start is None:
+            raise options.wrong("start_field", "options.start with it, or leave it out")
         self._ready = False
         self._spoke = False
         self._transcripts_from = ""
@@ -99,11 +108,16 @@ class Client:
         )
 
     def address(self, url: str, api_key: str | None) -> Address:
-        """Return the URL as it is, and the key as the token that pipecat's runner asks for."""
+        """Return the URL, or how to ask for one; the key goes where pipecat's runner wants it."""
         parts = urlsplit(url)
-        whole = parts._replace(scheme=_SCHEMES.get(parts.scheme, parts.scheme))
+        schemes = _WEBSOCKET if self._start is None else _HTTP
+        whole = urlunsplit(parts._replace(scheme=schemes.get(parts.scheme, parts.scheme)))
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        return Address(urlunsplit(whole), headers)
+        if self._start is None:
+            return Address(whole, headers)
+        body = json.dumps(self._start).encode()
+        request = Request(body, {"Content-Type": "application/json"})
+        return Address(whole, headers, invitation=Invitation(request, self._start_field))
 
     def open(self) -> Step:
         """Say who we are; the bot is ready when it says so."""

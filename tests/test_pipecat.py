@@ -121,6 +121,20 @@ def test_the_key_goes_into_a_header_and_the_url_stays_as_it_is() -> None:
     assert (here.url, here.headers) == ("wss://h/ws-client?x=1", {"Authorization": "Bearer secret"})
 
 
+def test_a_session_may_be_asked_for_first() -> None:
+    start: dict[str, Json] = {"transport": "websocket", "body": {"model": "m"}}
+    codec = client(Settings(options={"start": start, "start_field": "ws_url"}))
+    here = codec.address("wss://h/start", "secret")
+    assert (here.url, here.headers) == ("https://h/start", {"Authorization": "Bearer secret"})
+    assert here.invitation is not None
+    assert here.invitation.field == "ws_url"
+    assert json.loads(here.invitation.request.body) == start
+    assert here.invitation.request.headers == {"Content-Type": "application/json"}
+    default = client(Settings(options={"start": {}})).address("http://h/start", None)
+    assert default.invitation is not None
+    assert (default.invitation.field, default.invitation.request.body) == ("wsUrl", b"{}")
+
+
 def test_traits_follow_from_the_options() -> None:
     plain = client(Settings()).traits
     assert (plain.input_rate, plain.turn_end, plain.latency_kind) == (
@@ -148,6 +162,8 @@ def test_traits_follow_from_the_options() -> None:
         ({"options": {"rtvi": "no"}}, "options.rtvi"),
         ({"options": {"first_speaker": "bot"}}, "options.first_speaker"),
         ({"options": {"rtv": True}}, "options.rtv"),
+        ({"options": {"start": "websocket"}}, "options.start"),
+        ({"options": {"start_field": "wsUrl"}}, "options.start_field"),
     ],
 )
 def test_what_a_bot_cannot_be_told_is_the_users_mistake(
