@@ -355,6 +355,13 @@ def test_a_close_is_sorted_by_whose_rule_was_met(
     assert closed == Closed(code, reason)
 
 
+def test_a_close_that_names_a_wait_can_be_tried_again_after_it() -> None:
+    reason = "You exceeded your current quota. Please retry in 12s."
+    fault, _ = heard(client(Settings()), [Ended(1011, reason)])
+    assert isinstance(fault, Fault)
+    assert (fault.kind, fault.retryable, fault.retry_after_s) == ("quota", True, 12.0)
+
+
 @pytest.mark.parametrize("code", [1000, 1001, 1006, None])
 def test_a_close_that_blames_nobody_is_no_fault(code: int | None) -> None:
     assert heard(client(Settings()), [Ended(code, "quota")]) == [Closed(code, "quota")]
