@@ -18,7 +18,8 @@ _HIDDEN = re.compile(
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _TAG = re.compile(r"<[^>]*>")
-_SAYING = ("message", "detail", "error", "error_description", "reason", "msg")
+_SAYING = ("message", "detail", "error", "error_description", "reason", "msg", "err_msg")
+_HOLDING = ("error", "detail")
 
 
 def refusal(
@@ -78,11 +79,12 @@ def _of_json(text: str) -> str:
         return ""
     if not isinstance(found, dict):
         return ""
-    inner = found.get("error")
-    holder = inner if isinstance(inner, dict) else found
+    held = (found.get(name) for name in _HOLDING)
+    holder = next((one for one in held if isinstance(one, dict)), found)
     said = next((holder[name] for name in _SAYING if holder.get(name)), "")
     words = said if isinstance(said, str) else json.dumps(said)
-    named = [holder.get(name) for name in ("code", "type")]
+    named = [holder.get(name) for name in ("code", "type", "err_code")]
+    named += [holder.get("status")] if holder is found.get("detail") else []
     code = next((one for one in named if isinstance(one, str) and one), "")
     return _line(f"{code}: {words}" if code and words else code or words)
 

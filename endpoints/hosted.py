@@ -14,7 +14,7 @@ from voxmeter.endpoints.waits import named_wait_s
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _OVER_HTTP = {"ws": "http", "wss": "https"}
 _WORDS: tuple[tuple[FaultKind, bool, str], ...] = (
-    ("quota", False, r"quota|billing|credits?\b|balance|payment|out of (minutes|funds)"),
+    ("quota", False, r"quota|billing|credits?\b|\bbalance\b|payment|out of (minutes|funds)"),
     ("busy", True, r"concurren|rate.?limit|too many|overloaded|capacity|at the moment"),
     ("auth", False, r"unauthori[sz]ed|not authori[sz]ed|authenticat|api.?key|permission"),
     ("policy", False, r"content.?policy|moderation|guardrail|safety"),

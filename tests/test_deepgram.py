@@ -18,6 +18,9 @@ from agent_world import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
 from ws_play import ANYTHING, garbage, heard, nothing, play, recordings, sent, stands, told
 
 from voxmeter.client.capture import Capture
@@ -274,3 +277,20 @@ async def test_an_error_in_place_of_the_settings_is_a_refused_attempt(tmp_path: 
         capture = await held(world, codec, codec.address(url, None))
     row = row_of(capture, tmp_path)
     assert (row["status"], row["fault"]) == ("refused", "request: INVALID_SETTINGS: no such voice")
+
+
+async def test_a_refused_key_is_a_refused_attempt_with_the_services_words(tmp_path: Path) -> None:
+    body = b'{"err_code": "INVALID_AUTH", "err_msg": "Invalid credentials.", "request_id": "r"}'
+
+    def refuse(connection: ServerConnection, request: Request) -> Response:
+        head = Headers([("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        return Response(401, "Unauthorized", head, body)
+
+    world = World(Agent().hear)
+    codec = client(Settings())
+    async with serve(world.serve, "127.0.0.1", 0, process_request=refuse) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        capture = await held(world, codec, codec.address(f"ws://127.0.0.1:{port}", "dg-1"))
+    row = row_of(capture, tmp_path)
+    said = "HTTP 401 on the upgrade: INVALID_AUTH: Invalid credentials."
+    assert (row["status"], row["fault"]) == ("refused", said)

@@ -334,11 +334,20 @@ async def test_a_private_agent_is_joined_by_a_signed_url(tmp_path: Path) -> None
     assert "cvtkn_1" not in (tmp_path / "events" / "one.jsonl").read_text()
 
 
-async def test_a_wrong_key_is_a_refused_attempt(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("detail", "fault"),
+    [
+        ({"status": "invalid_api_key", "message": "No."}, "auth: HTTP 401: invalid_api_key: No."),
+        ({"status": "quota_exceeded", "message": "No."}, "quota: HTTP 401: quota_exceeded: No."),
+        ({"type": "x", "code": "missing_permissions", "message": "No."}, "auth: HTTP 401: "),
+    ],
+)
+async def test_a_refused_key_is_a_refused_attempt(
+    detail: dict[str, str], fault: str, tmp_path: Path
+) -> None:
     async def service(peer: Peer) -> None:
         await peer.request()
-        detail = {"detail": {"status": "invalid_api_key", "message": "Invalid API key"}}
-        await peer.whole(json.dumps(detail).encode(), "401 Unauthorized")
+        await peer.whole(json.dumps({"detail": detail}).encode(), "401 Unauthorized")
 
     world = World(Agent().hear)
     codec = client(Settings(options={**AGENT}))
@@ -346,5 +355,5 @@ async def test_a_wrong_key_is_a_refused_attempt(tmp_path: Path) -> None:
         capture = await held(world, codec, codec.address(url, "xi-1"))
     row = row_of(capture, tmp_path)
     assert row["status"] == "refused"
-    assert row["fault"].startswith("auth: HTTP 401: ")
-    assert "Invalid API key" in row["fault"]
+    assert row["fault"].startswith(fault)
+    assert row["fault"].endswith(": No.")
