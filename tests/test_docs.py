@@ -14,7 +14,7 @@ from voxmeter.client.servers.voice import babble
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-_FOLDERS = "tests|docs|benchmarks|client|scoring|suites|endpoints"
+_FOLDERS = "examples|tests|docs|benchmarks|client|scoring|suites|endpoints"
 
 
 def _anchors(page: Path) -> set[str]:
