@@ -36,6 +36,7 @@ from voxmeter.endpoints.gemini_live_faults import close_fault, error_fault
 from voxmeter.endpoints.gemini_live_options import Wanted, read
 from voxmeter.endpoints.gemini_live_replies import Replies, usage
 from voxmeter.endpoints.gemini_live_wire import PROTOCOL, Object, blob, duration_ms, written
+from voxmeter.endpoints.hosted import checked_key
 from voxmeter.endpoints.kind import Kind
 
 PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
@@ -106,16 +107,14 @@ class Client:
         headers: dict[str, str] = {}
         query: dict[str, str] = {}
         if api_key:
-            if not (api_key.isascii() and api_key.isprintable()):
-                found = "has line ends or characters outside ASCII"
-                raise UserError("the API key", found, "copy it again, without spaces around it")
+            key = checked_key(api_key)
             match self._wanted.auth:
                 case "bearer":
-                    headers["Authorization"] = f"Bearer {api_key}"
+                    headers["Authorization"] = f"Bearer {key}"
                 case "header":
-                    headers["x-goog-api-key"] = api_key
+                    headers["x-goog-api-key"] = key
                 case where:
-                    query[_QUERY_KEYS[where]] = api_key
+                    query[_QUERY_KEYS[where]] = key
         return Address(_address(url or DEFAULT_URL, self._wanted, query), headers)
 
     def open(self) -> Step:

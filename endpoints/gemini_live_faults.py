@@ -7,7 +7,7 @@ import re
 from voxmeter.endpoints.codec import Ended
 from voxmeter.endpoints.events import Fault, FaultKind
 from voxmeter.endpoints.fields import Fields
-from voxmeter.endpoints.gemini_live_wire import duration_ms
+from voxmeter.endpoints.waits import named_wait_s
 
 Meaning = tuple[FaultKind, bool]
 """Whose rule was met, and whether asking again can help."""
@@ -68,7 +68,6 @@ _CODES: dict[int, Meaning] = {
     1013: ("busy", True),
 }
 
-_RETRY = re.compile(r"retry in (\d{1,6}(?:\.\d{1,9})?) ?s", re.IGNORECASE)
 _REFUSALS = re.compile("PROHIBITED|SAFETY|BLOCKLIST|CELEBRITY|NCII|PEOPLE|MINORS|CHILD|INPUT_OTHER")
 
 
@@ -79,7 +78,7 @@ def close_fault(ended: Ended) -> Fault | None:
         return None
     kind, retryable = meaning(ended.reason, default)
     message = f"closed with {ended.code}: {ended.reason or 'no reason given'}"
-    wait_s = _wait_s(ended.reason)
+    wait_s = named_wait_s(ended.reason)  # of a quota by the minute
     return Fault(kind, retryable or wait_s is not None, message, retry_after_s=wait_s)
 
 
@@ -88,9 +87,8 @@ def error_fault(error: Fields) -> Fault:
     status, message = error.text("status", ""), error.text("message", "")
     kind, retryable = meaning(f"{status} {message}", ("server", True))
     code = status or str(error.data.get("code", "no code"))[:40]
-    delays = [duration_ms(one.text("retryDelay", "")) for one in error.objects("details")]
-    told_s = next((delay / 1000 for delay in delays if delay is not None), None)
-    wait_s = _wait_s(message) if told_s is None else told_s
+    delays = [one.text("retryDelay", "") for one in error.objects("details")]
+    wait_s = named_wait_s(" ".join([message, *(f"retry in {delay}" for delay in delays if delay)]))
     words = f"{code}: {message or 'no message'}"
     return Fault(kind, retryable or wait_s is not None, words, retry_after_s=wait_s)
 
@@ -103,12 +101,6 @@ def meaning(words: str, default: Meaning) -> Meaning:
             return ("quota", False) if money else _STATUS[name]
     lowered = words.lower()
     return next((found for word, found in _WORDS if word in lowered), default)
-
-
-def _wait_s(words: str) -> float | None:
-    """Return after how long the service asks us to come back; a quota by the minute says so."""
-    found = _RETRY.search(words)
-    return None if found is None else float(found[1])
 
 
 def turn_fault(reason: str) -> Fault | None:

@@ -183,6 +183,14 @@ async def test_a_delay_that_cannot_be_kept_is_refused_in_words() -> None:
     assert "policy: closed with 1008: FAILED_PRECONDITION: delay_ms=50" in str(capture.fault)
 
 
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [("garbage", "protocol_error"), ("drop", "disconnected"), ("refuse", "refused")],
+)
+async def test_a_server_that_misbehaves_is_found_out(fault: str, outcome: str) -> None:
+    assert (await ask(Metronome(), query=f"?fault={fault}&pacing=burst")).outcome == outcome
+
+
 async def test_a_brain_that_fails_ends_the_session_with_what_it_said() -> None:
     class Broken(Told):
         async def answer(self, turn: UserTurn) -> AsyncGenerator[Spoken, None]:
