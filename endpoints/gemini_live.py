@@ -40,6 +40,7 @@ from voxmeter.endpoints.hosted import checked_key
 from voxmeter.endpoints.kind import Kind
 
 PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
+VERTEX_HOST = "aiplatform.googleapis.com"
 VERTEX_PATH = "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
 DEFAULT_URL = "wss://generativelanguage.googleapis.com"
 SHOWN = 120
@@ -274,8 +275,7 @@ def _address(url: str, wanted: Wanted, secrets: dict[str, str]) -> str:
     scheme = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}.get(parts.scheme)
     if scheme is None or not host:
         raise UserError("url", repr(shown), cure)
-    if host.endswith(".googleapis.com") and not wanted.model:
-        raise UserError("model", "is missing", 'name one, such as model = "gemini-3.8-live"')
+    _check_model(host, wanted.model)
     given = parse_qs(parts.query, keep_blank_values=True)
     query = [parts.query] if parts.query else []
     # Foreign servers may refuse query keys that they do not know.
@@ -286,8 +286,17 @@ def _address(url: str, wanted: Wanted, secrets: dict[str, str]) -> str:
     return urlunsplit((scheme, parts.netloc, path, "&".join(query), ""))
 
 
+def _check_model(host: str, model: str) -> None:
+    """See that a model is named as Google's own hosts want it."""
+    if host.endswith(VERTEX_HOST) and "/" not in model:
+        cure = "write projects/PROJECT/locations/LOCATION/publishers/google/models/MODEL"
+        raise UserError("model", f"{model!r} is no path, as Vertex AI wants it", cure)
+    if host.endswith(".googleapis.com") and not model:
+        raise UserError("model", "is missing", 'name one, such as model = "gemini-3.8-live"')
+
+
 def _path(host: str, wanted: Wanted) -> str:
-    if host.endswith("aiplatform.googleapis.com"):
+    if host.endswith(VERTEX_HOST):
         return VERTEX_PATH
     # Ephemeral tokens are for sessions within what they were made for.
     return f"{PATH}Constrained" if wanted.auth == "access_token" else PATH

@@ -148,7 +148,7 @@ def test_the_key_goes_where_it_is_wanted(
     ],
 )
 def test_a_url_is_filled_in_but_what_it_says_already_stays(given: str, url: str) -> None:
-    assert client(Settings("m", session_tag="t")).address(given, "k").url == url
+    assert client(Settings("projects/p", session_tag="t")).address(given, "k").url == url
 
 
 def test_the_tag_is_sent_where_it_is_asked_for() -> None:
@@ -167,11 +167,12 @@ def test_a_url_that_is_none_is_the_users_mistake_and_its_query_is_not_shown(url:
     assert "key=" not in str(raised.value)
 
 
-def test_the_hosted_service_needs_a_model() -> None:
+def test_the_hosted_services_need_a_model_and_vertex_ai_its_whole_path() -> None:
     with pytest.raises(UserError, match="model: is missing"):
         client(Settings()).address("", "k")
-    with pytest.raises(UserError, match="model: is missing"):
-        client(Settings()).address("wss://us-central1-aiplatform.googleapis.com/ws/x", "k")
+    for model in ("", "gemini-3.8-live"):
+        with pytest.raises(UserError, match="is no path, as Vertex AI wants it; write projects/"):
+            client(Settings(model)).address("wss://us-central1-aiplatform.googleapis.com", "k")
 
 
 @pytest.mark.parametrize("key", ["AIza\n", "AIza\u00e9"])
