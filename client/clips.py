@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,8 +20,9 @@ from voxmeter.client import audio
 from voxmeter.client.audio import Pcm
 from voxmeter.client.capture import Utterance
 from voxmeter.client.model_files import user_cache
+from voxmeter.endpoints.codec import Json
 from voxmeter.endpoints.errors import ClipError, UserError, VoxmeterError
-from voxmeter.suites.suite import Gap, Item, Recording, Spoken
+from voxmeter.suites.suite import Gap, Item, Part, Recording, Spoken
 
 if TYPE_CHECKING:
     from voxmeter.client.speakers import Speaker
@@ -36,17 +37,19 @@ _speaking = threading.Lock()  # a voice is not for two threads at once
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Clip:
-    """One clip, clean, at its source's own rate.
+    """One clip at its source's own rate, clean or altered by a condition.
 
     Attributes:
         pcm: The audio and the warnings of reading it.
         bounds: Where its speech begins and ends.
         sha256: Hash of the decoded audio (`audio.sha256`).
+        params: What was drawn to make it from the clean clip, by name; empty for a clean one.
     """
 
     pcm: Pcm
     bounds: Bounds
     sha256: str
+    params: Mapping[str, Json] = field(default_factory=dict)
     _made: OrderedDict[int, Utterance] = field(default_factory=OrderedDict, repr=False)
 
     @property
@@ -119,8 +122,8 @@ def render(item: Item, speaker_for: SpeakerFor, cache: Path | None = None) -> Cl
     """Return the clip of an item.
 
     Args:
-        item: Its recipe is rendered part by part; files of different rates are brought to the
-            highest of them.
+        item: Its examples and its recipe are rendered part by part; files of different rates are
+            brought to the highest of them.
         speaker_for: Gives the voice for a text that is not in the cache.
         cache: Folder of spoken texts; `speech_cache()` by default.
 
@@ -133,9 +136,21 @@ def render(item: Item, speaker_for: SpeakerFor, cache: Path | None = None) -> Cl
     folder = cache or speech_cache()
     pieces = [
         _part(part, place, speaker_for, folder) if not isinstance(part, Gap) else part
-        for part in item.recipe
+        for part in _whole(item)
     ]
-    return clip(_joined(pieces, place), place)
+    pcm = _joined(pieces, place)
+    if item.keep_last_ms is not None:
+        kept = max(1, round(item.keep_last_ms * pcm.rate / 1000))
+        pcm = replace(pcm, samples=pcm.samples[-kept:])
+    return clip(pcm, place)
+
+
+def _whole(item: Item) -> Iterator[Part]:
+    """Yield what a clip is made of: each example and its answer, then the question."""
+    gap = Gap(item.shot_gap_ms)
+    for shot in item.shots:
+        yield from (*shot.question, gap, *shot.answer, gap)
+    yield from item.recipe
 
 
 def clip(pcm: Pcm, place: str) -> Clip:
@@ -170,10 +185,12 @@ def missing(item: Item) -> tuple[Path, ...]:
     return tuple(path for path in item.files() if not path.is_file())
 
 
-def speakers_of(items: Sequence[Item]) -> tuple[str, ...]:
+def speakers_of(items: Iterable[Item]) -> tuple[str, ...]:
     """Return the names of the voices that the items' recipes need, each once, sorted."""
     return tuple(
-        sorted({part.speaker for item in items for part in item.recipe if isinstance(part, Spoken)})
+        sorted(
+            {part.speaker for item in items for part in item.parts() if isinstance(part, Spoken)}
+        )
     )
 
 

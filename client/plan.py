@@ -68,9 +68,12 @@ class Cell(NamedTuple):
 class _Block:
     """The items of one suite under one condition."""
 
-    suite: str
+    suite: Suite
     condition: str
     items: Sequence[Item]
+
+    def trial(self, endpoint: str, item: Item, number: int) -> Trial:
+        return Trial(endpoint, self.condition, self.suite.asked(item, self.condition), number)
 
 
 class Plan:
@@ -141,24 +144,30 @@ class Plan:
     def cells(self) -> list[Cell]:
         """Return every cell with its number of counted trials, in order."""
         return [
-            Cell(endpoint, block.suite, block.condition, self.trials * len(block.items))
+            Cell(endpoint, block.suite.name, block.condition, self.trials * len(block.items))
             for endpoint in self.endpoints
             for block in self._blocks
         ]
 
     def items(self) -> Iterator[Item]:
-        """Yield every item that is asked, each once, for items.jsonl and for rendering."""
+        """Yield every item that is asked, each once, for items.jsonl."""
         seen: set[str] = set()
         for block in self._blocks:
-            if block.suite not in seen and block.items:
-                seen.add(block.suite)
+            if block.suite.name not in seen and block.items:
+                seen.add(block.suite.name)
                 yield from block.items
+
+    def asked(self) -> Iterator[Item]:
+        """Yield every item in every condition, each as it is asked there."""
+        for block in self._blocks:
+            for item in block.items:
+                yield block.suite.asked(item, block.condition)
 
     def _counted(self, endpoint: str) -> Iterator[Trial]:
         for block in self._blocks:
             for item in block.items:
                 for trial in range(1, self.trials + 1):
-                    yield Trial(endpoint, block.condition, item, trial)
+                    yield block.trial(endpoint, item, trial)
 
     def _warmups(self, endpoint: str) -> Iterator[Trial]:
         block = next((block for block in self._blocks if block.items), None)
@@ -166,7 +175,7 @@ class Plan:
             return
         for number in range(self.warmup):
             turn, place = divmod(number, len(block.items))
-            yield Trial(endpoint, block.condition, block.items[place], -turn)
+            yield block.trial(endpoint, block.items[place], -turn)
 
 
 def _again(trial: Trial, newest: Mapping[str, Newest], *, repeat: bool) -> Trial | None:
@@ -211,7 +220,7 @@ def build(
         if table.label in names:
             items = [item for item in suite.items if shard is None or _in_shard(item, shard)]
             blocks.extend(
-                _Block(suite.name, condition, items)
+                _Block(suite, condition, items)
                 for condition in bench.suite_conditions(table)
                 if condition in conditions
             )

@@ -71,7 +71,7 @@ def prepare(
     for endpoint in bench.endpoints:
         if endpoint.name in made.endpoints:
             access(endpoint, bench.source)
-    for name in clips.speakers_of(list(made.items())):
+    for name in clips.speakers_of(made.asked()):
         speakers.check(name)
     locate(bench.transcribe.model, "whisper", allow_downloads=bench.transcribe.allow_downloads)
     check_languages(bench, (item.language for item in made.items()))

@@ -61,7 +61,7 @@ class Streaming:
     Attributes:
         plan: Every trial of the run.
         folder: Open for writing.
-        clip_of: Renders an item's clip; blocking; raises `ClipError`.
+        clip_of: Renders the clip of an item in a condition; blocking; raises `ClipError`.
         start: Starts an endpoint's own server if it needs one; returns the target and how many
             sessions at a time. What it pushed on the stack is undone when the endpoint is done.
         show: Who is told.
@@ -73,7 +73,7 @@ class Streaming:
 
     plan: Plan
     folder: RunFolder
-    clip_of: Callable[[Item], Clip]
+    clip_of: Callable[[Item, str], Clip]
     start: Callable[[str, ExitStack], tuple[Target, int]]
     show: Show
     redactor: Redactor
@@ -168,7 +168,7 @@ class _Asking:
         """Make one attempt; return its line."""
         fields = {**_fields(trial), "waited_s": round(waited_s, 3)}
         try:
-            clip = await asyncio.to_thread(self.stage.clip_of, trial.item)
+            clip = await asyncio.to_thread(self.stage.clip_of, trial.item, trial.condition)
         except ClipError as error:
             row = _never_asked(fields, str(error))
         else:
@@ -184,6 +184,7 @@ class _Asking:
             "started_at": utc_now().isoformat(timespec="milliseconds"),
             "session_tag": tag,
             "clip": clip.row(),
+            "condition_params": dict(clip.params),
             "reply_channel": self.target.traits().reply_channel,
         }
         text = trial.item.question if trial.item.question_via == "text" else ""

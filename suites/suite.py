@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
@@ -59,6 +59,23 @@ Part = Recording | Gap | Spoken
 
 
 @dataclass(frozen=True, slots=True)
+class Shot:
+    """One worked example that goes before a question.
+
+    Attributes:
+        question: How its question is spoken.
+        answer: How its answer is spoken.
+        question_text: The question's words, where they are known.
+        answer_text: The answer's words, likewise.
+    """
+
+    question: tuple[Part, ...]
+    answer: tuple[Part, ...]
+    question_text: str = ""
+    answer_text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One question of a suite.
 
@@ -77,6 +94,11 @@ class Item:
         groups: Where it is reported, outermost first (`("STEM", "college_physics")`).
         question_via: None when the clip is the question itself; else how the question about the
             clip is put.
+        shots: Worked examples that come before the question, first to last.
+        shot_gap_ms: Silence between them, and before the question.
+        keep_last_ms: How much of the end of examples and question together is sent; None for all.
+        rubric: Name of the prompt by which a judge rates the reply; empty where rules score it.
+        told: What a judge is told of the clip in words, where hearing it would be needed.
         first: Whether a limit takes it before other items of its kind.
     """
 
@@ -91,6 +113,11 @@ class Item:
     cluster: str = ""
     groups: tuple[str, ...] = ()
     question_via: QuestionVia | None = None
+    shots: tuple[Shot, ...] = ()
+    shot_gap_ms: float = 1000.0
+    keep_last_ms: float | None = None
+    rubric: str = ""
+    told: str = ""
     first: bool = False
 
     def row(self) -> dict[str, object]:
@@ -107,11 +134,21 @@ class Item:
             "options": list(self.options),
             "language": self.language,
             "question_via": self.question_via,
+            "shots": len(self.shots),
+            "rubric": self.rubric,
+            "told": self.told,
         }
 
+    def parts(self) -> Iterator[Part]:
+        """Yield everything that is spoken or played, the examples first."""
+        for shot in self.shots:
+            yield from shot.question
+            yield from shot.answer
+        yield from self.recipe
+
     def files(self) -> tuple[Path, ...]:
-        """Return the audio files that the recipe names, in order."""
-        return tuple(part.path for part in self.recipe if isinstance(part, Recording))
+        """Return the audio files that its parts name, in order."""
+        return tuple(part.path for part in self.parts() if isinstance(part, Recording))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +164,8 @@ class Suite:
         aggregation: How each level of groups is drawn from the level below it, outermost first;
             `micro` (every item counts alike) for levels not named.
         warnings: What a user should know about the data, one sentence each.
+        conditions: Names of the conditions for which the benchmark brings recordings of its own.
+        variant: Returns an item as it is asked in one of them.
     """
 
     name: str
@@ -135,6 +174,14 @@ class Suite:
     scorer: Literal["extract", "judge"] = "extract"
     aggregation: tuple[Aggregation, ...] = ()
     warnings: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    variant: Callable[[Item, str], Item] | None = None
+
+    def asked(self, item: Item, condition: str) -> Item:
+        """Return an item as it is asked in a condition; the same one where that only alters it."""
+        if self.variant is None or condition not in self.conditions:
+            return item
+        return self.variant(item, condition)
 
     def limit(self, count: int, seed: int) -> Suite:
         """Return the suite with the first `count` items of the seeded order by kind.
@@ -157,9 +204,10 @@ class Suite:
         return replace(self, items=tuple(item for item in self.items if item.item in kept))
 
     def sha256(self) -> str:
-        """Return the hash of all texts, references and audio files; reads every file once.
+        """Return the hash of all texts and references, and of each audio file's name and size.
 
-        Order and the suite's name do not count. A file that cannot be read counts as missing.
+        Order and the suite's name do not count. Files are not read, as benchmarks have tens of
+        thousands: each trial's line has the hash of the very clip that was sent.
         """
         whole = hashlib.sha256()
         for line in sorted(_identity(item) for item in self.items):
@@ -236,25 +284,23 @@ def _draw(seed: int, name: str) -> str:
 def _identity(item: Item) -> str:
     row = item.row()
     del row["suite"]
-    row["recipe"] = [_part_identity(part) for part in item.recipe]
+    row["parts"] = [_part_identity(part) for part in item.parts()]
+    row["joined"] = [item.shot_gap_ms, item.keep_last_ms]
     return json.dumps(row, ensure_ascii=True, sort_keys=True)
 
 
 def _part_identity(part: Part) -> list[object]:
     match part:
         case Recording(path):
-            return ["file", _file_sha256(path)]
+            return ["file", path.name, _size(path)]
         case Gap(ms):
             return ["gap", ms]
         case Spoken(text, speaker):
             return ["text", text, speaker]
 
 
-def _file_sha256(path: Path) -> str:
+def _size(path: Path) -> int | None:
     try:
-        if not path.is_file():  # a named pipe would be waited for
-            return "missing"
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return path.stat().st_size
     except OSError:
-        return "missing"
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ def test_a_clip_that_is_asked_for_again_is_not_rendered_again(rendered: list[str
 
 
 def test_what_was_not_asked_for_the_longest_makes_room(rendered: list[str]) -> None:
-    source = ClipSource(nobody, 2 * BYTES)
+    source = ClipSource(nobody, kept_bytes=2 * BYTES)
     for name in "abaca":
         source(item(name))
     assert rendered == ["a", "b", "c"]
@@ -60,7 +61,7 @@ def test_what_was_not_asked_for_the_longest_makes_room(rendered: list[str]) -> N
 
 
 def test_what_is_kept_does_not_grow_with_the_number_of_items(rendered: list[str]) -> None:
-    source = ClipSource(nobody, 2 * BYTES)
+    source = ClipSource(nobody, kept_bytes=2 * BYTES)
     for number in range(20):
         source(item(str(number)))
     assert len(source._kept) == 2
@@ -68,7 +69,7 @@ def test_what_is_kept_does_not_grow_with_the_number_of_items(rendered: list[str]
 
 
 def test_a_clip_larger_than_all_the_room_is_kept_until_the_next(rendered: list[str]) -> None:
-    source = ClipSource(nobody, 1)
+    source = ClipSource(nobody, kept_bytes=1)
     source(item("a"))
     source(item("a"))
     source(item("b"))
@@ -89,3 +90,21 @@ def test_the_same_name_in_two_suites_is_two_clips(rendered: list[str]) -> None:
     other = Item("yours", "a", "open", (Recording(Path("a.wav")),))
     assert source(item("a")) is not source(other)
     assert rendered == ["a", "a"]
+
+
+def test_a_condition_alters_the_clip_by_a_seed_of_its_own_for_every_item(
+    rendered: list[str],
+) -> None:
+    seeds: list[str] = []
+
+    def louder(clip: Clip, seed: str) -> Clip:
+        seeds.append(seed)
+        return replace(clip, params={"gain_db": 6})
+
+    source = ClipSource(nobody, {"loud": louder}, 7)
+    assert source(item("a")).params == {}
+    assert source(item("a"), "loud").params == {"gain_db": 6}
+    assert source(item("a"), "loud") is source(item("a"), "loud")
+    assert source(item("a"), "of the suite's own").params == {}
+    source(item("b"), "loud")
+    assert seeds == ["7/loud/mine/a", "7/loud/mine/b"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from voxmeter.client import audio, clips
 from voxmeter.client.audio import Pcm
 from voxmeter.endpoints.errors import ClipError, UserError
 from voxmeter.scoring.speech import Bounds
-from voxmeter.suites.suite import Gap, Item, Part, Recording, Spoken
+from voxmeter.suites.suite import Gap, Item, Part, Recording, Shot, Spoken
 
 RATE = 24_000
 
@@ -247,3 +248,24 @@ def test_warnings_of_the_files_come_with_the_clip(tmp_path: Path) -> None:
     audio.write_flac(path, np.stack([framed(0.3)] * 2, axis=1).astype(np.float32), RATE)
     clip = clips.render(item(Recording(path), Recording(path)), no_voice, tmp_path)
     assert clip.pcm.warnings == ("2 channels mixed down to one",)
+
+
+def test_examples_come_before_the_question_and_only_the_end_of_it_all_is_kept(
+    tmp_path: Path,
+) -> None:
+    voice = Voice("a")
+    parts = {name: (Spoken(name, "a"),) for name in ("two?", "two.", "three?")}
+    asked = replace(
+        item(*parts["three?"]),
+        shots=(Shot(parts["two?"], parts["two."]),),
+        shot_gap_ms=500,
+    )
+    alone = {name: clips.render(item(*one), voice, tmp_path).ms for name, one in parts.items()}
+    whole = clips.render(asked, voice, tmp_path)
+    assert whole.ms == sum(alone.values()) + 2 * 500
+    assert whole.speech_end_ms > whole.ms - alone["three?"]
+    kept = clips.render(replace(asked, keep_last_ms=700), voice, tmp_path)
+    assert kept.ms == 700
+    assert np.array_equal(kept.pcm.samples, whole.pcm.samples[-len(kept.pcm.samples) :])
+    longer = clips.render(replace(asked, keep_last_ms=60_000), voice, tmp_path)
+    assert longer.sha256 == whole.sha256

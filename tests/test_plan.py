@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 import wave
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,22 @@ def test_endpoints_follow_one_another_each_with_its_warm_up_first() -> None:
     assert [one.endpoint for one in found] == ["a"] * 11 + ["b"] * 11
     assert len(found) == 20
     assert [one.warmup for one in found.of("b")] == [True] + [False] * 10
+
+
+def test_a_condition_of_the_suites_own_has_items_of_its_own() -> None:
+    suite = replace(
+        _suite("demo", 2),
+        conditions=("noisy",),
+        variant=lambda item, condition: replace(item, recipe=(Gap(1),), language=condition),
+    )
+    found = build(_bench(warmup=0), [suite, _suite("mine", 0)])
+    asked = [(one.condition, one.item.language, one.item.recipe) for one in found.of("a")]
+    assert asked == [("clean", "en", ())] * 2 + [("noisy", "noisy", (Gap(1),))] * 2
+    assert [one.language for one in found.asked()] == ["en", "en", "noisy", "noisy"]
+    assert [one.language for one in found.items()] == ["en", "en"]
+    assert {one.key for one in found.of("a")} == {
+        f"a/demo/q{number}/{condition}/1" for number in range(2) for condition in ("clean", "noisy")
+    }
 
 
 def test_more_warm_up_turns_than_items_never_share_a_key() -> None:

@@ -133,6 +133,7 @@ def test_every_fault_of_a_server_has_its_status(bench: Path, fault: str, status:
         bench.parent,
         f'[[endpoint]]\nname = "m"\nfirst_reply_timeout_s = 1\nreply_limit_s = 5\n'
         f'builtin = "metronome?delay_ms=250&pacing=burst&fault={fault}"\n',
+        "retries = 0",
     )
     assert main(["run", str(bench), "--quiet", "--limit", "1"]) == 3
     (trial,) = rows(only_run(bench.parent), "trials")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, cast
 
 import pytest
@@ -35,6 +36,8 @@ Row = dict[str, Any]
 class ShortClip:
     """A question of 20 ms."""
 
+    params: Mapping[str, object] = MappingProxyType({})
+
     def row(self) -> dict[str, object]:
         return {"sha256": "ab"}
 
@@ -42,7 +45,7 @@ class ShortClip:
         return Utterance(bytes(rate // 25), rate, 0, rate // 50)
 
 
-def clip_of(item: Item) -> Clip:
+def clip_of(item: Item, condition: str = "clean") -> Clip:
     if item.item.startswith("bad"):
         raise ClipError(item.item, "holds no samples")
     return cast("Clip", ShortClip())
@@ -330,7 +333,7 @@ def test_a_secret_that_an_endpoint_repeats_is_neither_written_nor_shown(
         def trial(self, trial: Trial, row: Mapping[str, Any]) -> None:
             self.told.append((trial.key, dict(row)))
 
-    def bad(item: Item) -> Clip:
+    def bad(item: Item, condition: str) -> Clip:
         raise ClipError(item.item, "the key is sk-very-secret")
 
     stage = Stage(show=Heard())
@@ -355,7 +358,7 @@ def test_a_full_disk_in_many_tasks_is_one_error_of_the_users(
 def test_a_voice_that_is_missing_stops_the_run_in_one_line(
     sessions: Sessions, folder: RunFolder
 ) -> None:
-    def no_voice(item: Item) -> Clip:
+    def no_voice(item: Item, condition: str) -> Clip:
         raise UserError("voice 'x'", "no such voice", "use another")
 
     with pytest.raises(UserError, match="no such voice"):

@@ -102,18 +102,21 @@ def test_a_row_is_as_the_run_folder_has_it() -> None:
         "options": [],
         "language": "de",
         "question_via": None,
+        "shots": 0,
+        "rubric": "",
+        "told": "",
     }
     assert item("n").row()["reference"] == "1"
     assert replace(one, reference=()).row()["reference"] is None
 
 
-def test_the_hash_follows_texts_references_and_the_bytes_of_audio(tmp_path: Path) -> None:
+def test_the_hash_follows_texts_references_and_name_and_size_of_audio(tmp_path: Path) -> None:
     path = tmp_path / "a.wav"
     heard = replace(item("a"), recipe=(Recording(path),))
     absent = suite(heard).sha256()
     path.write_bytes(b"one")
     one = suite(heard).sha256()
-    path.write_bytes(b"two")
+    path.write_bytes(b"longer")
     hashes = {
         absent,
         one,
