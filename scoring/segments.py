@@ -125,14 +125,16 @@ def told_roles(
     """Return the segments with their roles.
 
     A reply that ended or was cancelled before `t0_ns` is not the answer; the answer is the first
-    that is not, passing over those without audio and without a word.
+    that is not, passing over those without audio and without a word, and those that were taken
+    back before any audio came, whose words nobody was told.
     """
     if t0_ns is None:
         return list(segments)
     over = [s.ended_ns is not None and s.ended_ns < t0_ns for s in segments]
     waiting = [number for number, gone in enumerate(over) if not gone]
     full = [n for n in waiting if segments[n].ranges or segments[n].first_text_ns is not None]
-    chosen = next(iter(full or waiting), None)
+    kept = [n for n in full if segments[n].ranges or segments[n].reason != "cancelled"]
+    chosen = next(iter(kept or full or waiting), None)
     found: list[Segment] = []
     for number, (segment, gone) in enumerate(zip(segments, over, strict=True)):
         role: Role

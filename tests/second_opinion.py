@@ -49,6 +49,7 @@ class Reply:
     pieces: list[tuple[int, int, int]] = field(default_factory=list)  # arrival ns, start, stop
     texts: list[int] = field(default_factory=list)  # arrival, ns, of those that are not blank
     closed_ns: int | None = None
+    taken_back: bool = False
 
 
 @dataclass(slots=True)
@@ -156,12 +157,14 @@ def tell(rows: Sequence[Row], rate: int) -> Told:
                 _reply(told, row).texts.append(t_ns)
             case "reply_ended":
                 reply = _reply(told, row)
+                reply.taken_back |= reply.closed_ns is None and row["reason"] == "cancelled"
                 reply.closed_ns = reply.closed_ns or t_ns
                 if row["reason"] == "cancelled":
                     told.cuts.append((t_ns, reply if reply.name else None))
             case "interrupted":
                 told.cuts.append((t_ns, None))
                 for reply in told.replies[-1:]:
+                    reply.taken_back |= reply.closed_ns is None
                     reply.closed_ns = reply.closed_ns or t_ns
             case "speech_started":
                 told.started.append(t_ns)
@@ -314,14 +317,21 @@ def stretches(samples: Samples, rate: int) -> list[Span]:
 
 
 def turn_answer(told: Told, t0: int) -> Answer | None:
-    """Return the first reply not over before t0, passing over empty ones."""
+    """Return the first reply not over before t0, passing over empty ones.
+
+    One that was taken back before a sound of it came is the answer only if there is no other.
+    """
+    unspoken: Answer | None = None
     for reply in told.replies:
         over = reply.closed_ns is not None and reply.closed_ns < t0
         if over or not (reply.pieces or reply.texts):
             continue
         samples = [n for _, a, b in reply.pieces for n in range(a, b)]
-        return Answer(reply.pieces, samples, reply.texts[0] if reply.texts else None)
-    return None
+        answer = Answer(reply.pieces, samples, reply.texts[0] if reply.texts else None)
+        if reply.pieces or not reply.taken_back:
+            return answer
+        unspoken = unspoken or answer
+    return unspoken
 
 
 def duplex_answer(

@@ -194,6 +194,16 @@ def taken_back_unheard() -> Script:
     return script.say(2300, "reply_ended", reason="completed", reply="b", detail="")
 
 
+def taken_back_with_words() -> Script:
+    """A reply has words, and is cancelled before it sounds; the next is the answer."""
+    script = Script().say(1400, "reply_started", reply="a")
+    script.say(1410, "reply_text", text="Well", reply="a").say(1450, "interrupted")
+    script.say(1451, "reply_ended", reason="cancelled", reply="a", detail="")
+    script.say(1500, "reply_started", reply="b").say(1550, "reply_text", text="Six", reply="b")
+    script.flow(1600, sound(600), reply="b")
+    return script.say(2300, "reply_ended", reason="completed", reply="b", detail="")
+
+
 def talk_over() -> Script:
     """The reply begins while the user still speaks."""
     script = Script().flow(1000, np.concatenate([silence(50), sound(900)]))
@@ -345,6 +355,7 @@ MADE_UP: tuple[Callable[[], Script], ...] = (
     cancelled_in_the_middle,
     interrupted,
     taken_back_unheard,
+    taken_back_with_words,
     talk_over,
     commit,
     commit_later,

@@ -77,6 +77,20 @@ TOLD = {
         [started(20), ended(60, "r1", "cancelled")],
         ["answer"],
     ),
+    "cancelled with words and without a sound": (
+        [
+            *(started(20, "h"), came(30, "reply_text", text="Hi", reply="h")),
+            *(ended(60, "h", "cancelled"), audio(300, SECOND), ended(400)),
+        ],
+        ["early", "answer"],
+    ),
+    "cancelled with words, and nothing else": (
+        [
+            *(started(20, "e"), ended(25, "e"), started(30, "h")),
+            *(came(40, "reply_text", text="Hi", reply="h"), ended(60, "h", "cancelled")),
+        ],
+        ["early", "answer"],
+    ),
     "only early ones": ([audio(-900, SECOND), ended(-800)], ["early"]),
     "words before sound": (
         [came(100, "reply_text", text="Hi", reply="r1"), audio(300, SECOND), ended(400)],
