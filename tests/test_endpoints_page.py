@@ -109,8 +109,8 @@ def test_judges_are_read_and_a_run_with_one_is_refused() -> None:
     assert "**Judging is not in this version.**" in PAGE
 
 
-def test_the_bench_with_every_kind_runs_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_bench_with_every_kind_is_checked_and_runs_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("sphn")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -128,6 +128,9 @@ def test_the_bench_with_every_kind_runs_here(
     suite = '[[suite]]\nkind = "jsonl"\npath = "items.jsonl"\n'
     (tmp_path / "bench.toml").write_text(bench.partition("[[suite]]")[0] + suite)
     names = [one["name"] for one in tomllib.loads(bench)["endpoint"]]
+    assert main(["check"]) == 0
+    heard = [line for line in capsys.readouterr().out.splitlines() if 'asked "q": heard' in line]
+    assert [line.split()[2] for line in heard] == [f"{name}:" for name in names]
     assert main(["run", "--quiet"]) == 0
     (run,) = (tmp_path / "runs").iterdir()
     trials = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]

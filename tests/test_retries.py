@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from fakes import FrozenClock, Play, ToyCodec, ToyTransport
 from hypothesis import given
@@ -21,7 +24,9 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
+from voxmeter.client.audio import write_flac
 from voxmeter.client.capture import Capture, Utterance
+from voxmeter.client.cli import main
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.http_words import wait_s
 from voxmeter.client.plan import Trial
@@ -41,6 +46,7 @@ from voxmeter.endpoints.events import Fault, RateLimit
 from voxmeter.endpoints.http_faults import refusal
 from voxmeter.endpoints.openai_faults import close_fault
 from voxmeter.endpoints.waits import named_wait_s
+from voxmeter.endpoints.wav import wav_file
 
 Row = dict[str, Any]
 SOUND = "sound " + "004000c0" * 2400
@@ -503,3 +509,69 @@ def test_who_watches_a_run_is_told_why_nothing_goes_on(capsys: pytest.CaptureFix
     ]
     Quiet().again(trial, row, 1.0)
     assert capsys.readouterr().out == ""
+
+
+# Through a whole run, with a server that is busy at first
+
+
+class BusyServer(BaseHTTPRequestHandler):
+    """Refuses its first request with a wait, and with the key that it was shown."""
+
+    refusals: ClassVar[list[int]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        if self.refusals:
+            shown = self.headers["authorization"]
+            told = {"error": {"code": "rate_limit_exceeded", "message": f"{shown} is too fast"}}
+            self._say(self.refusals.pop(), "application/json", json.dumps(told).encode())
+        else:
+            self._say(200, "audio/wav", wav_file(b"\x00\x40\x00\xc0" * 4800, 24_000))
+
+    def _say(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        for name, value in (("Content-Type", kind), ("Content-Length", str(len(body)))):
+            self.send_header(name, value)
+        if status == 429:
+            self.send_header("Retry-After", "0")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *told: object) -> None:
+        """Say nothing."""
+
+
+def test_a_run_asks_a_busy_server_again_and_shows_nobody_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("BUSY_KEY", "sk-very-secret-2")
+    monkeypatch.chdir(tmp_path)
+    tone = 0.3 * np.sin(2 * np.pi * 200 * np.arange(8_000) / 16_000)
+    write_flac(tmp_path / "q.flac", tone.astype(np.float32), 16_000)
+    (tmp_path / "items.jsonl").write_text('{"id": "q", "audio": "q.flac", "kind": "open"}')
+    BusyServer.refusals[:] = [429]
+    with ThreadingHTTPServer(("127.0.0.1", 0), BusyServer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        (tmp_path / "bench.toml").write_text(
+            f'[run]\nwarmup = 0\n[[endpoint]]\nname = "a"\nkind = "http"\nurl = "{url}"\n'
+            'api_key_env = "BUSY_KEY"\n[[suite]]\nkind = "jsonl"\npath = "items.jsonl"\n'
+        )
+        assert main(["run"]) == 0
+        server.shutdown()
+    (made,) = (tmp_path / "runs").iterdir()
+    rows = [json.loads(line) for line in (made / "trials.jsonl").read_text().splitlines()]
+    assert [(row["attempt"], row["status"], row["retry_after_s"]) for row in rows] == [
+        (1, "refused", 0.0),
+        (2, "ok", None),
+    ]
+    assert rows[0]["fault"] == (
+        "busy: HTTP 429: rate_limit_exceeded: Bearer … is too fast; retry after 0"
+    )
+    shown = capsys.readouterr()
+    assert "asked again in 0.0 s" in shown.out
+    files = [path for path in made.rglob("*") if path.is_file()]
+    assert len(files) > 5
+    for text in [shown.out, shown.err, *(path.read_text(errors="replace") for path in files)]:
+        assert "very-secret-2" not in text
