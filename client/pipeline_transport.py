@@ -48,7 +48,13 @@ class _Question:
 
 @dataclass(slots=True)
 class _Spoken:
-    """What is still to be spoken of a reply; None ends it."""
+    """A reply on its way from the language model to the voice.
+
+    Attributes:
+        texts: What is to be spoken; None ends it.
+        splitter: Holds the sentence that is not whole yet.
+        whole: All that was written so far.
+    """
 
     texts: asyncio.Queue[str | None] = field(default_factory=asyncio.Queue)
     splitter: SentenceSplitter = field(default_factory=SentenceSplitter)
