@@ -81,6 +81,7 @@ def second_latency(rows: Sequence[Row], stream: Samples) -> dict[str, float | No
     onset_ns, t0 = moments
     rate = int(header["output_rate"])
     told = tell(timely(rows), rate)
+    _part(told, {"t_ns": t0}, rate)  # a greeting that nothing follows is still over
     figures["endpointing_ms"] = endpointing(told, t0)
     duplex = header["latency_kind"] == "duplex"
     diary = play(told, stream, rate, duplex=duplex)

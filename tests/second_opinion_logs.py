@@ -261,6 +261,12 @@ def untold() -> Script:
     return script.flow(3800, sound(500, 2), reply="")
 
 
+def untold_and_unanswered() -> Script:
+    """A greeting of which nothing was told, and nothing after it."""
+    script = Script(onset_ms=2500, speech_end_ms=3400, clip_end_ms=3500)
+    return script.flow(100, sound(600), pace=0.0, reply="")
+
+
 def cut_off() -> Script:
     """The server ends the turn in a pause and never corrects itself."""
     script = Script().say(300, "speech_started", audio_ms=200)
@@ -365,6 +371,7 @@ MADE_UP: tuple[Callable[[], Script], ...] = (
     silent_reply,
     ended_before_its_audio,
     untold,
+    untold_and_unanswered,
     cut_off,
     rows_without_a_possible_time,
     clicks_and_stops,
