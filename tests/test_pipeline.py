@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from http_peer import Peer, serving
+from openai import AsyncOpenAI
 from pipeline_world import (
     SAMPLES,
     Api,
@@ -220,6 +221,36 @@ async def test_speech_is_read_however_it_is_cut(
     assert b"".join(data for _, data in capture.audio) == SAMPLES
     assert all(len(data) % 2 == 0 for _, data in capture.audio)
     assert {capture.rows[index]["rate"] for index, _ in capture.audio} == {rate}
+
+
+async def test_openais_own_client_sends_what_we_send_and_reads_what_we_read(tmp_path: Path) -> None:
+    api = Api(words=("Rome. ", "It is old."))
+    options = {"max_tokens": 9, "tts": "openai", "tts_by": "whole", "tts_voice": "alloy"}
+    async with serving(api.play) as url:
+        options |= {"llm_base_url": url, "llm_model": "m"}
+        with pipeline(tmp_path, options, Ears("Hello.")) as made:
+            made.target = replace(made.target, api_key=KEY)
+            capture = await made.ask()
+        async with AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY) as theirs:
+            stream = await theirs.chat.completions.create(
+                model="m",
+                messages=[{"role": "user", "content": "Hello."}],
+                stream=True,
+                stream_options={"include_usage": True},
+                max_tokens=9,
+            )
+            chunks = [chunk async for chunk in stream]
+            text = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
+            speech = await theirs.audio.speech.create(
+                model="tts-1", voice="alloy", input=text, response_format="pcm"
+            )
+    assert api.asked(0) == api.asked(1)
+    assert api.said()[0] == api.said()[1]
+    for ours, own in (api.chats, api.speeches):
+        assert ours.target == own.target
+        assert ours.headers["authorization"] == own.headers["authorization"]
+    assert capture.reply_text == text
+    assert capture.audio[0][1] == await speech.aread()
 
 
 async def test_a_service_elsewhere_gets_a_key_of_its_own(
