@@ -178,8 +178,8 @@ class Client:
         ready = Ready(note="; ".join(f"{name} {value[:_SHOWN]}" for name, value in names if value))
         if not self._wanted.greeting:
             return Step([ready])
-        asked = self._send("greet", content=self._wanted.greeting, delegation_id=None)
-        return Step([ready], asked.messages)
+        greet = self._send("greet", content=self._wanted.greeting, delegation_id=None)
+        return Step([ready], greet.messages)
 
     def _sound(self, told: Fields) -> list[Event]:
         if not self._ready:
