@@ -1,12 +1,14 @@
 """How true the metronome is, checked by a client that shares no code with the session driver.
 
 Usage: python benchmarks/metronome_truth.py [--sessions 1,50] [--turns N] [--query "lead_ms=200"]
+       [--protocol openai-realtime|http]
 
-Starts `voxmeter serve metronome` as a process, speaks to it in real time over bare websockets, and
-prints for each number of sessions, in milliseconds (p50, p99, largest):
+Starts `voxmeter serve metronome` as a process, speaks to it in real time over bare websockets, or
+asks it by HTTP requests written out byte by byte, and prints for each number of sessions, in
+milliseconds (p50, p99, largest):
 
     own error       the truth's first_packet_ns - user_end_ns - delay_ms: how late it is itself
-    user end        truth user_end_ns - our send of the last voiced sample
+    user end        truth user_end_ns - our send of the last voiced sample, or of the request
     first packet    our arrival of the first audio - truth first_packet_ns
     first audible   what our own player hears first - truth first_audible_ns
     latency         our first audible - our end of speech, less the truth's: our whole error
@@ -29,7 +31,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -49,6 +51,17 @@ class Turn:
     end_ns: int = 0
     first_ns: int = 0
     audible_ns: int = 0
+
+    def play(self, pcm: bytes, now_ns: int, free_ns: int) -> int:
+        """Play samples at their arrival or behind those before; return when they are over, ns."""
+        self.first_ns = self.first_ns or now_ns
+        begin = max(now_ns, free_ns)
+        samples = array.array("h", pcm)
+        if not self.audible_ns:
+            loud = next((k for k, one in enumerate(samples) if abs(one) >= LOUD), None)
+            if loud is not None:
+                self.audible_ns = begin + loud * 1_000_000_000 // RATE
+        return begin + len(samples) * 1_000_000_000 // RATE
 
 
 class Connection(ClientConnection):
@@ -95,20 +108,13 @@ async def speak(
 
 
 async def listen(connection: Connection, turn: Turn, stop: asyncio.Event) -> None:
-    """Play the reply: each sample at its arrival or behind the ones before it."""
+    """Play the reply as it comes."""
     free_ns = 0
     while True:
         message = json.loads(await connection.recv())
         if message["type"] == "response.output_audio.delta":
-            now = connection.arrived_ns
-            turn.first_ns = turn.first_ns or now
-            begin = max(now, free_ns)
-            samples = array.array("h", base64.b64decode(message["delta"]))
-            if not turn.audible_ns:
-                loud = next((k for k, one in enumerate(samples) if abs(one) >= LOUD), None)
-                if loud is not None:
-                    turn.audible_ns = begin + loud * 1_000_000_000 // RATE
-            free_ns = begin + len(samples) * 1_000_000_000 // RATE
+            pcm = base64.b64decode(message["delta"])
+            free_ns = turn.play(pcm, connection.arrived_ns, free_ns)
         elif message["type"] == "response.done":
             stop.set()
             return
@@ -133,9 +139,64 @@ async def session(url: str, tag: str, turns: int, wait_s: float) -> list[Turn]:
     return done
 
 
+class Poster(asyncio.Protocol):
+    """Keeps what comes, with its moment."""
+
+    def __init__(self) -> None:
+        self.came: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
+
+    def data_received(self, data: bytes) -> None:
+        """Stamp."""
+        self.came.put_nowait((time.perf_counter_ns(), data))
+
+
+async def hear(poster: Poster, turn: Turn) -> None:
+    """Play an answer in chunks as it comes."""
+    data, free_ns = b"", 0
+    while b"\r\n\r\n" not in data:
+        now, more = await poster.came.get()
+        data += more
+    if b" 200 " not in data.partition(b"\r\n")[0]:
+        raise SystemExit(data.decode(errors="replace"))
+    data = data[data.index(b"\r\n\r\n") + 2 :]
+    while True:
+        while b"\r\n" in data[2:]:  # a chunk: a line end, its size, a line end, its bytes
+            size, _, rest = data[2:].partition(b"\r\n")
+            length = int(size, 16)
+            if len(rest) < length or not length:
+                break
+            free_ns, data = turn.play(rest[:length], now, free_ns), rest[length:]
+        if data == b"\r\n0\r\n\r\n":
+            return
+        now, more = await poster.came.get()
+        data += more
+
+
+async def requests(url: str, tag: str, turns: int, wait_s: float) -> list[Turn]:
+    """Ask several times over one connection."""
+    await asyncio.sleep(wait_s)
+    sound = [base64.b64decode(json.loads(frame)["audio"]) for frame in frames()]
+    body = b"".join(sound)
+    place = urlsplit(url)
+    head = (
+        f"POST /?reply=pcm16&input_rate={RATE}&tag={tag} HTTP/1.1\r\nHost: {place.netloc}\r\n"
+        f"Content-Type: application/octet-stream\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    loop, done = asyncio.get_running_loop(), []
+    transport, poster = await loop.create_connection(Poster, place.hostname or "", place.port or 0)
+    for _ in range(turns):
+        turn = Turn(tag, time.perf_counter_ns())
+        transport.write(head.encode() + body)
+        await hear(poster, turn)
+        done.append(turn)
+    transport.close()
+    return done
+
+
 async def sessions(url: str, count: int, turns: int) -> list[Turn]:
     """Hold sessions side by side, out of step with each other."""
-    held = [session(url, f"s{n}", turns, n * 0.0173) for n in range(count)]
+    hold = requests if url.startswith("http") else session
+    held = [hold(url, f"s{n}", turns, n * 0.0173) for n in range(count)]
     return [turn for each in await asyncio.gather(*held) for turn in each]
 
 
@@ -175,11 +236,11 @@ def compare(seen: list[Turn], truth: list[dict[str, Any]], delay_ms: float, cpu:
     )
 
 
-def measure(query: str, count: int, turns: int) -> None:
+def measure(protocol: str, query: str, count: int, turns: int) -> None:
     """Serve, hold the sessions, compare."""
     with tempfile.TemporaryDirectory() as folder:
         truth = Path(folder) / "truth.jsonl"
-        command = ["serve", "metronome", f"?{query}", "--truth", str(truth)]
+        command = ["serve", "metronome", f"?{query}", "--protocol", protocol, "--truth", str(truth)]
         with subprocess.Popen(  # noqa: S603 - this project's own command
             [sys.executable, "-m", "voxmeter", *command, "--until-stdin-closes"],
             stdin=subprocess.PIPE,
@@ -207,11 +268,14 @@ def main() -> None:
     parser.add_argument("--sessions", default="1,50")
     parser.add_argument("--turns", type=int, default=0, help="a session (default: enough for p99)")
     parser.add_argument("--query", default="delay_ms=300")
+    parser.add_argument(
+        "--protocol", default="openai-realtime", choices=("openai-realtime", "http")
+    )
     args = parser.parse_args()
     for count in map(int, args.sessions.split(",")):
         child = os.fork()
         if child == 0:
-            measure(args.query, count, args.turns or max(3, -(-100 // count)))
+            measure(args.protocol, args.query, count, args.turns or max(3, -(-100 // count)))
             os._exit(0)
         os.waitpid(child, 0)
 

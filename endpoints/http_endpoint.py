@@ -72,7 +72,7 @@ KIND = Kind(
     host=HTTP_HOST,
     path="/",
     query_keys=("reply", "input_rate"),
-    known_by="no protocol of its own; tried on servers written for its tests",
+    known_by="no protocol of its own; tried on servers written for its tests, and on ours",
     docs="docs/endpoints/http.md",
     options_at="voxmeter.endpoints.http_endpoint:OPTIONS",
 )
