@@ -114,8 +114,8 @@ BAD = {
     NAMED + "kind = 'http'\ncommand = ['x']\n" + S: (
         '[[endpoint]] "a" command: kind http talks to a URL, not to a program; give its url'
     ),
-    NAMED + "kind = 'http'\nbuiltin = 'echo'\n" + S: (
-        '[[endpoint]] "a" builtin: none of our own servers speaks http; '
+    NAMED + "kind = 'deepgram'\nbuiltin = 'echo'\n" + S: (
+        '[[endpoint]] "a" builtin: none of our own servers speaks deepgram; '
         "give the url of one that does"
     ),
     NAMED + "kind = 'http'\nurl = 'wss://h/x'\n" + S: (
