@@ -34,7 +34,7 @@ from voxmeter.endpoints.codec import (
 from voxmeter.endpoints.errors import ProtocolError, UserError
 from voxmeter.endpoints.events import Fault, ReplyAudio
 from voxmeter.endpoints.kind import load
-from voxmeter.endpoints.serving import ServerCodec
+from voxmeter.endpoints.serving import ClientLeft, ServerCodec
 
 RECORDINGS = Path(__file__).parent / "recordings"
 TEXT, BINARY, RESPONSE, ENDED, REQUEST, AUDIO, END_TURN, CANCEL, PLAYED = range(9)
@@ -113,23 +113,33 @@ def _step(codec: Codec, what: int, payload: bytes) -> Step:
 
 def _serve(codec: ServerCodec, script: bytes) -> None:
     codec.open()
+    asked = False  # a host speaks only after it was spoken to
     for what, payload in records(script):
         try:
-            match what:
-                case 5:
-                    codec.reply_started()
-                    codec.reply_audio(payload)
-                case 6:
-                    codec.reply_ended("completed")
-                case 7:
-                    codec.fault("server", "code", "words")
-                case 8:
-                    codec.speech_started(0)
-                    codec.speech_stopped(1)
-                case _:
-                    codec.receive(message(what, payload))
+            if what < AUDIO:
+                events = codec.receive(message(what, payload)).events
+                if any(isinstance(event, ClientLeft) for event in events):
+                    return
+                asked = asked or bool(events)
+            elif asked:
+                _say(codec, what, payload)
         except ProtocolError:
             return
+
+
+def _say(codec: ServerCodec, what: int, payload: bytes) -> None:
+    match what:
+        case 5:
+            codec.reply_started()
+            codec.reply_text(payload.decode("utf-8", "replace"))
+            codec.reply_audio(payload)
+        case 6:
+            codec.reply_ended("completed")
+        case 7:
+            codec.fault("server", "code", "words")
+        case _:
+            codec.speech_started(0)
+            codec.speech_stopped(1)
 
 
 def _sound(step: Step) -> None:

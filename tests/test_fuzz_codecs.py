@@ -20,7 +20,7 @@ def test_there_are_seeds_for_every_kind_that_has_recordings() -> None:
         EVERY[script[0]].name.replace("-", "_") for script in SEEDS.values()
     } == kinds & recorded
     assert len(kinds & recorded) >= 5
-    assert all(list(records(script[2:])) for script in SEEDS.values())
+    assert sum(1 for script in SEEDS.values() for _ in records(script[2:])) > 10 * len(kinds)
 
 
 @pytest.mark.parametrize("name", SEEDS)
