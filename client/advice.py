@@ -63,6 +63,7 @@ def _place(cell: Json) -> str:
 
 def _of_cell(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]:
     yield from _of_status(cell)
+    yield from _of_waits(cell, columns, inside)
     if "control" not in cell:  # a metronome answers nothing
         yield from _of_answers(cell, columns, inside)
     yield from _of_latency(cell)
@@ -102,6 +103,17 @@ def _of_status(cell: Json) -> Iterator[Advice]:
             f"{place}: {_some(status['bad_clip'], 'clip', 'clips')} that could not be "
             "spoken, in no figure",
             "voxmeter suites verify names the files",
+        )
+
+
+def _of_waits(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]:
+    count = int((columns.waited & inside).sum())
+    if count:
+        yield Advice(
+            "asked-again",
+            f"{_place(cell)}: {_some(count, 'trial', 'trials')} of {cell['planned']} refused at "
+            "first, and asked again after a wait that is in no figure",
+            "ask fewer at a time (concurrency), or raise the limits of your account",
         )
 
 

@@ -85,6 +85,7 @@ class Columns:
         cells: Names of cells are triples, coded in `cell`.
         items: What is known of each item, by its code in `item`.
         latency_valid: False where our own lateness spoiled the trial's latency.
+        waited: Trials that were refused first and asked again within their run.
         scores: A column for each metric that any row names, latency included.
         suite_sizes: Number of items of each suite.
         audit: Numbers of the client's audit by name (`send_lateness_ms.p50`), NaN where absent.
@@ -105,6 +106,7 @@ class Columns:
     latency_kind: Codes
     latency_kinds: Names
     latency_valid: Flags
+    waited: Flags
     scores: dict[str, Column]
     reasons: Names
     audit: dict[str, Floats]
@@ -147,7 +149,7 @@ def read_items(rows: Iterable[Row]) -> dict[tuple[str, str], ItemInfo]:
     return found
 
 
-_CODED = ("cell", "item", "attempt", "status", "warmup", "kind", "valid")
+_CODED = ("cell", "item", "attempt", "status", "warmup", "kind", "valid", "waited")
 _AUDIT = [
     f"{name}.{part}"
     for name in ("send_lateness_ms", "loop_lag_ms")
@@ -203,6 +205,7 @@ class _TrialReader:
             "warmup": int(bool(row.get("warmup"))),
             "kind": self.names["kind"].code(str(row.get("latency_kind") or "")),
             "valid": int(audit.get("latency_valid") is not False),
+            "waited": int(bool(row.get("waited_s"))),
         }
         for name, code in added.items():
             self.codes[name].append(code)
@@ -233,6 +236,7 @@ class _TrialReader:
             latency_kind=codes["kind"],
             latency_kinds=self.names["kind"],
             latency_valid=codes["valid"].astype(np.bool_),
+            waited=codes["waited"].astype(np.bool_),
             scores={name: _measured(self.numbers[name]) for name in LATENCY},
             reasons=Names(),
             audit={name: np.array(self.numbers[name], np.float64) for name in _AUDIT},

@@ -310,6 +310,20 @@ def test_speech_at_an_impossible_speed_is_suspected(tmp_path: Path) -> None:
         assert "rate-mismatch" in codes(summarise(folder))
 
 
+def test_trials_that_were_asked_again_are_told_of(tmp_path: Path) -> None:
+    rows = [
+        trial("q0", "refused"),
+        trial("q0", attempt=2, waited_s=1.5),
+        trial("q1", waited_s=0.0),
+        trial("q1", number=0, attempt=2, waited_s=3.0),
+    ]
+    with build(tmp_path, [item("q0"), item("q1")], rows) as folder:
+        told = [one for one in summarise(folder)["warnings"] if one["code"] == "asked-again"]
+    assert [one["text"].split(": ", 1)[1] for one in told] == [
+        "1 trial of 2 refused at first, and asked again after a wait that is in no figure"
+    ]
+
+
 def test_other_warnings_name_what_was_seen(tmp_path: Path) -> None:
     rows = [trial(f"q{n}", host=f"host{n % 2}", first_audible_ms=5.0) for n in range(8)]
     scores = [score(row, value=None if n < 4 else 1.0) for n, row in enumerate(rows)]
