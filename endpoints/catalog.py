@@ -33,6 +33,8 @@ KINDS: Mapping[str, str] = {
     "mini-omni": "voxmeter.endpoints.mini_omni:KIND",
     "openai-chat": "voxmeter.endpoints.openai_chat:KIND",
     "http": "voxmeter.endpoints.http_endpoint:KIND",
+    "gradio": "voxmeter.endpoints.gradio:KIND",
+    "glm-4-voice": "voxmeter.endpoints.glm_4_voice:KIND",
     "exec": "voxmeter.endpoints.exec_lines:KIND",
     "pipecat": "voxmeter.endpoints.pipecat:KIND",
     "python": "voxmeter.endpoints.exec_lines:PYTHON_KIND",

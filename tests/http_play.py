@@ -8,12 +8,14 @@ A line of a recording is one of
     {"from": "server", "text": "..."}            a piece of its body; "hex": the same in hex,
                                                  "file": the same from a file beside the recording
     {"from": "server", "ended": [429, "why"]}    its end; [null, ""] for one as it should be
+    {"from": "server", "fetched": ["name", 200]} a whole answer that was fetched beside, with its
+                                                 "text", "hex" or "file", or with "reason"
     {"note": "..."}                              for the reader
 
 "events" have their class under "is" and the fields that are compared, audio as hex; for a body
 from a file, "audio" is the number of bytes it leads to and "said" its words. "sends" are requests:
 "type" is the content type, "has" fields of a JSON body that must be there, "contains" parts of any
-body. "error" is a part of a `ProtocolError`.
+body, "path" and "aside" its own. "error" is a part of a `ProtocolError`.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from voxmeter.endpoints.codec import (
     Binary,
     Codec,
     Ended,
+    Fetched,
     Message,
     Request,
     Response,
@@ -92,9 +95,14 @@ def _compare(events: Sequence[Event], wanted: Sequence[dict[str, Any]], where: s
 
 
 def _compare_request(sent: Request, wanted: dict[str, Any], where: str) -> None:
-    kind = sent.headers["Content-Type"]
-    assert kind.startswith(wanted.get("type", "application/json")), where
-    assert sent.method == wanted.get("method", "POST"), where
+    kind = sent.headers.get("Content-Type", "")
+    method = wanted.get("method", "POST")
+    assert kind.startswith(wanted.get("type", "application/json" if method == "POST" else "")), (
+        where
+    )
+    assert sent.method == method, where
+    assert sent.path == wanted.get("path", sent.path), (where, sent.path)
+    assert sent.aside == wanted.get("aside", ""), (where, sent.aside)
     if "has" in wanted:
         told = json.loads(sent.body)
         assert wanted["has"].items() <= told.items(), (where, told)
@@ -113,9 +121,20 @@ def _message(row: dict[str, Any], folder: Path) -> Message:
         return Response(*row["response"])
     if "ended" in row:
         return Ended(*row["ended"])
+    if "fetched" in row:
+        aside, status, headers = row["fetched"]
+        return Fetched(aside, status, headers, _bytes(row, folder), row.get("reason", ""))
+    return Binary(_bytes(row, folder))
+
+
+def _bytes(row: dict[str, Any], folder: Path) -> bytes:
     if "file" in row:
-        return Binary((folder / row["file"]).read_bytes())
-    return Binary(bytes.fromhex(row["hex"]) if "hex" in row else row["text"].encode())
+        path: Path = folder / row["file"]
+        return path.read_bytes()
+    if "hex" in row:
+        return bytes.fromhex(row["hex"])
+    text: str = row.get("text", "")
+    return text.encode()
 
 
 def hear(codec: Codec, head: Response, body: bytes, cuts: Iterable[int] = ()) -> list[Event]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any
 
-import av
 import numpy as np
 import pytest
+from aac import adts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,22 +64,6 @@ def test_opus_pages_split_anywhere_decode_to_the_same_length() -> None:
 
 
 TONE = (np.sin(np.arange(22_050) / 20) * 9_000).astype("<i2")
-
-
-def adts_of(samples: np.ndarray[Any, Any], rate: int = 22_050, channels: int = 1) -> bytes:
-    """AAC in ADTS frames, made by FFmpeg."""
-    buffer = io.BytesIO()
-    layout = "mono" if channels == 1 else "stereo"
-    with av.open(buffer, "w", format="adts") as file:
-        stream = file.add_stream("aac", rate=rate, layout=layout)
-        assert isinstance(stream, av.AudioStream)
-        frame = av.AudioFrame.from_ndarray(
-            np.repeat(samples, channels).reshape(1, -1), format="s16", layout=layout
-        )
-        frame.sample_rate = rate
-        for packet in [*stream.encode(frame), *stream.encode(None)]:
-            file.mux(packet)
-    return buffer.getvalue()
 
 
 WIRE = adts_of(TONE)
