@@ -11,11 +11,10 @@ import re
 
 from voxmeter.endpoints.codec import Json, Settings
 from voxmeter.endpoints.errors import UserError
-from voxmeter.endpoints.gradio import unused
 from voxmeter.endpoints.gradio_answer import Plan
 from voxmeter.endpoints.gradio_template import placeholders
 from voxmeter.endpoints.gradio_wire import Client
-from voxmeter.endpoints.http_exchange import only_requests
+from voxmeter.endpoints.http_exchange import only_requests, unsaid
 from voxmeter.endpoints.kind import HTTP, Kind
 from voxmeter.endpoints.option_table import OptionTable
 
@@ -82,7 +81,7 @@ def client(settings: Settings) -> Client:
         words=words,
         login=options.text("login"),
         first={"0": _system(settings.instructions, spoken=spoken)},
-        unused=unused(settings, used | {"instructions", "temperature"}),
+        unused=unsaid(settings, used | {"instructions", "temperature"}),
     )
     return Client(settings, plan)
 

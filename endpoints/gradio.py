@@ -11,7 +11,7 @@ from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.gradio_answer import Plan
 from voxmeter.endpoints.gradio_template import placeholders
 from voxmeter.endpoints.gradio_wire import Client
-from voxmeter.endpoints.http_exchange import only_requests
+from voxmeter.endpoints.http_exchange import only_requests, unsaid
 from voxmeter.endpoints.kind import HTTP, Kind
 from voxmeter.endpoints.option_table import OptionTable
 
@@ -43,7 +43,6 @@ KIND = Kind(
 
 _TAG = re.compile(r"<[^>]*>")
 _PATH = re.compile(r"-?[0-9]+(\.[^.\s]+)*")
-_KEYS = ("instructions", "voice", "model", "temperature")
 
 
 def client(settings: Settings) -> Client:
@@ -79,19 +78,13 @@ def client(settings: Settings) -> Client:
         final_text=options.choice("text_when", ("growing", "completed"), "growing") == "completed",
         login=options.text("login"),
         first=options.table("first_outputs"),
-        unused=unused(settings, used),
+        unused=unsaid(settings, used),
     )
     return Client(settings, plan)
 
 
 def _without_tags(text: str) -> str:
     return " ".join(html.unescape(_TAG.sub(" ", text)).split())
-
-
-def unused(settings: Settings, used: frozenset[str]) -> Sequence[str]:
-    """Return the keys that are set and that no placeholder takes up."""
-    given = [name for name in _KEYS if getattr(settings, name) not in ("", None)]
-    return [name for name in given if name not in used]
 
 
 def _path(options: OptionTable, given: Mapping[str, Json], name: str) -> str:

@@ -22,7 +22,7 @@ from voxmeter.endpoints.errors import ProtocolError, UserError
 from voxmeter.endpoints.events import Event, Fault, ReplyEnded, ReplyStarted
 from voxmeter.endpoints.http_faults import refusal
 
-_CARRIED = ("instructions", "model", "voice", "temperature")
+_CARRIED = ("instructions", "voice", "model", "temperature")
 
 
 class Reader(Protocol):
