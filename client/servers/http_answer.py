@@ -21,7 +21,6 @@ from voxmeter.endpoints.errors import ConnectionLostError
 METHODS = ("POST", "PUT", "PATCH")
 
 _STALL_S = 30.0  # a client that takes nothing for so long has gone
-_CLOSE_S = 2.0
 _NO_FAREWELL = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 _BESIDE: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "Bearer"},
@@ -90,13 +89,13 @@ class Accepted(Link):
             raise ConnectionLostError(None, "the client has gone")
 
     async def finish(self) -> None:
-        """Close the connection once all has been sent; never waits long."""
+        """Close the connection once all has been sent."""
         self._open().close()
         try:
-            async with asyncio.timeout(_CLOSE_S):
+            async with asyncio.timeout(_STALL_S):
                 await self._closed.wait()
         except TimeoutError:
-            self.abort()
+            self.abort(reset=True)
 
 
 class Answer:
