@@ -153,11 +153,16 @@ class _Host:
         except* ProtocolError as group:
             text = str(group.exceptions[0])
             warn(f"session {number}: {text}")
-            await answer.send_messages([Ended(400, text)])
+            await _tell(answer, 400, text)
         except* Exception as group:  # noqa: BLE001 - one session's fault must not end the others
             text = "; ".join(f"{type(one).__name__}: {one}" for one in group.exceptions)
             warn(f"session {number}: {text}")
-            await answer.send_messages([Ended(500, "a fault of the server")])
+            await _tell(answer, 500, "a fault of the server")
+
+
+async def _tell(answer: Answer, status: int, words: str) -> None:
+    with suppress(ConnectionLostError):  # nobody is there to be told
+        await answer.send_messages([Ended(status, words)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +211,7 @@ class _Guest:
             return None
         method = event.method.decode("ascii")
         if method not in METHODS:
-            raise RefusedError(405, f"{method} asks nothing: send the question with POST")
+            raise RefusedError(405, f"{method[:20]} asks nothing: send the question with POST")
         headers = {
             bytes(name).decode("latin-1"): bytes(value).decode("latin-1")
             for name, value in reversed(list(event.headers))
