@@ -95,6 +95,7 @@ class Run(_Table):
     seed: Count = 0
     trials: Positive = 1
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 1
+Scale = Annotated[tuple[int, int], BeforeValidator(_tuple)]
     warmup: Count = 1
     pacing: Literal["real-time", "fast"] = "real-time"
     retries: Annotated[int, Field(ge=0, le=20)] = 2
@@ -180,6 +181,7 @@ class Suite(_Table):
     def label(self) -> str:
         """The suite's name in rows and tables: its own, else its kind."""
         return self.name or self.kind
+    rubric: Filled | None = None
 
 
 class Condition(_Table):
@@ -216,7 +218,7 @@ class Judge(_Table):
     model: Filled
     base_url: Filled | None = None
     api_key_env: Filled | None = None
-    scale: Annotated[tuple[int, ...], BeforeValidator(_tuple)] | Filled | None = None
+    scale: Scale | dict[str, Scale] | None = None
     orders: Literal["both", "reference-first", "response-first"] = "both"
 
 
@@ -228,6 +230,30 @@ class Regression(_Table):
     absolute: Share | None = None
 
     @model_validator(mode="after")
+    suites: Annotated[tuple[Name, ...] | None, BeforeValidator(_tuple)] = None
+    prompts: dict[str, Filled] = Field(default_factory=dict)
+    temperature: Annotated[float, Field(ge=0, le=10)] | Literal["default"] = 0.0
+    seed: Count | Literal["default"] = 0
+    body: dict[str, JsonValue] = Field(default_factory=dict)
+    concurrency: Annotated[int, Field(ge=1, le=1000)] = 4
+    timeout_s: Seconds = 120.0
+    retries: Annotated[int, Field(ge=0, le=20)] = 4
+    retry_wait_limit_s: Seconds = 60.0
+    price_in: Share | None = None
+    price_out: Share | None = None
+    currency: Filled = "USD"
+    cache: bool = True
+
+    @field_validator("scale")
+    @classmethod
+    def _rising(
+        cls, value: tuple[int, int] | dict[str, tuple[int, int]] | None
+    ) -> tuple[int, int] | dict[str, tuple[int, int]] | None:
+        given = [value] if isinstance(value, tuple) else list((value or {}).values())
+        for low, high in given:
+            if low >= high:
+                raise problem(f"{low} to {high} is no scale", "write the lower end first")
+        return value
     def _some(self) -> Self:
         if self.relative is self.absolute_ms is self.absolute is None:
             raise problem("allows nothing", "write relative = 0.1, absolute_ms = 30, or both")

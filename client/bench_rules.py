@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
-from voxmeter.client import kinds, nearest, redaction
+from voxmeter.client import gate_rules, kinds, nearest, redaction
 from voxmeter.client.access import MODEL
-from voxmeter.client.bench import Bench, Endpoint, Suite
+from voxmeter.client.bench import Bench, Endpoint, Judge, Suite
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Codec, Settings, Traits
@@ -48,6 +48,8 @@ def check(bench: Bench) -> None:
         _check_endpoint(_place(bench, endpoint), endpoint)
     for suite in bench.suites:
         _check_suite(bench, f'{bench.source}: [[suite]] "{printable(suite.label)}"', suite)
+    for judge in bench.judges:
+        _check_judge(bench, f'{bench.source}: [[judge]] "{printable(judge.name)}"', judge)
     _check_gates(bench)
 
 
@@ -71,8 +73,6 @@ def refuse_unbuilt(bench: Bench) -> None:
             raise _unbuilt(bench, f"{place} few_shot", "few-shot turns")
         if suite.interrupt:
             raise _unbuilt(bench, f"{place} interrupt", "interruptions")
-    for judge in bench.judges:
-        raise _unbuilt(bench, f'[[judge]] "{judge.name}"', "judges")
     if bench.publish.mqtt is not None:
         raise _unbuilt(bench, "[publish.mqtt]", "publishing")
 
@@ -270,6 +270,32 @@ def _check_suite(bench: Bench, place: str, suite: Suite) -> None:
         names = ["clean", *(one.name for one in bench.conditions)]
         _all_known(f"{place} conditions", "condition", suite.conditions, names)
 
+def _check_judge(bench: Bench, place: str, judge: Judge) -> None:
+    labels = [one.label for one in bench.suites]
+    if judge.base_url is None and judge.api_key_env is None:
+        found = "is missing, and so is base_url: that is OpenAI's own service"
+        raise UserError(f"{place} api_key_env", found, 'write api_key_env = "OPENAI_API_KEY"')
+    if judge.base_url is not None:
+        _check_url(f"{place} base_url", judge.base_url)
+        if not judge.base_url.startswith(("http:", "https:")):
+            raise UserError(
+                f"{place} base_url", "is no HTTP address", 'write it like "https://host/v1"'
+            )
+        if redaction.references(judge.base_url):
+            raise UserError(
+                f"{place} base_url", "has {env:...} in it", "put the key into api_key_env"
+            )
+    _all_known(f"{place} suites", "suite", judge.suites or (), labels)
+    if isinstance(judge.scale, dict):
+        _all_known(f"{place} scale", "suite", judge.scale, labels)
+    suites = [name.partition("/")[0] for name in judge.prompts if "/" in name]
+    _all_known(f"{place} prompts", "suite", suites, labels)
+    for name in judge.body:
+        if name in {"messages", "stream", "n", "model"}:
+            found, cure = f"would replace {name}, which is ours to set", "remove it"
+            raise UserError(f"{place} body.{name}", found, cure)
+
+
 
 def _check_gates(bench: Bench) -> None:
     for number, gate in enumerate(bench.gates, start=1):
@@ -283,7 +309,7 @@ def _check_gates(bench: Bench) -> None:
             if wanted is not None:
                 _all_known(f"{place} {what}", what, [wanted], names)
         metric, colon, judge = gate.metric.partition(":")
-        if colon and metric in {"judge_score", "position_gap"}:
+        if colon and metric in gate_rules.JUDGED:
             _all_known(f"{place} metric", "judge", [judge], [one.name for one in bench.judges])
 
 

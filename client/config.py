@@ -170,7 +170,20 @@ def _from_here(bench: Bench, folder: Path) -> Bench:
         one.model_copy(update={"ca_file": whole(one.ca_file), "folder": whole(_home(one))})
         for one in bench.endpoints
     )
-    changed: dict[str, object] = {"suites": suites, "endpoints": endpoints}
+    judges = tuple(
+        one.model_copy(update={"prompts": {name: whole(at) for name, at in one.prompts.items()}})
+        for one in bench.judges
+    )
+    conditions = tuple(
+        one.model_copy(update={"chain": steps.located(one.chain, lambda path: str(whole(path)))})
+        for one in bench.conditions
+    )
+    changed: dict[str, object] = {
+        "suites": suites,
+        "endpoints": endpoints,
+        "conditions": conditions,
+        "judges": judges,
+    }
     model = Path(bench.transcribe.model).expanduser()
     if bench.transcribe.model.startswith((".", "~")) or (folder / model).is_dir():
         table = bench.transcribe.model_copy(update={"model": str(folder / model)})

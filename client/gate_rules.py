@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from voxmeter.client.nearest import nearest
-from voxmeter.scoring.definitions import ALL, definition
+from voxmeter.scoring.definitions import ALL, JUDGES, definition
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Regression
 
-JUDGED = ("judge_score", "position_gap")
+JUDGED = tuple(JUDGES)
 """Metrics that carry a judge's name: `judge_score:<judge>`."""
 
 _KNOWN_ELSEWHERE = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from voxmeter import __version__
-from voxmeter.client import clips, config, plan, speakers
+from voxmeter.client import clips, conditions, config, judge_prompts, plan, speakers
 from voxmeter.client.access import access, redactor
 from voxmeter.client.bench_rules import refuse_lost_text, refuse_unbuilt
 from voxmeter.client.bench_suites import load_suites
@@ -17,6 +17,7 @@ from voxmeter.client.calibration import last
 from voxmeter.client.clip_source import ClipSource
 from voxmeter.client.finish import Lateness
 from voxmeter.client.machine import load_average, machine, packages
+from voxmeter.client.judge_prompts import NO_PROMPTS, Prompts
 from voxmeter.client.models import hears, locate
 from voxmeter.client.retries import Retries
 from voxmeter.client.runfolder import RunFolder
@@ -45,12 +46,16 @@ class Prepared:
         redactor: Knows every secret of the bench.
     """
 
+        notes: What a user should know before it starts, one sentence each.
+        prompts: What its judges are asked.
     bench: Bench
     suites: Sequence[Suite]
     plan: Plan
     redactor: Redactor
 
 
+    notes: tuple[str, ...] = ()
+    prompts: Prompts = NO_PROMPTS
 def prepare(
     bench: Bench,
     *,
@@ -75,7 +80,8 @@ def prepare(
         speakers.check(name)
     locate(bench.transcribe.model, "whisper", allow_downloads=bench.transcribe.allow_downloads)
     check_languages(bench, (item.language for item in made.items()))
-    return Prepared(bench, suites, made, redactor(bench))
+    prompts, judge_notes = judge_prompts.check(bench, (item.row() for item in made.items()))
+    return Prepared(bench, suites, made, redactor(bench), (*notes, *judge_notes), prompts)
 
 
 def check_languages(bench: Bench, spoken: Iterable[str]) -> None:
@@ -193,7 +199,7 @@ def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:
         "load_average": load_average(),
         "packages": packages(),
         "suites": {suite.name: suite.sha256() for suite in prepared.suites},
-        "prompts": {},
+        "prompts": prepared.prompts.record(),
         "extractor": EXTRACTOR_VERSION,
         "instructions": {one.name: instructions_hash(one) for one in bench.endpoints},
         "calibration": _calibration(),

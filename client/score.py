@@ -1,13 +1,14 @@
 """Stages 2 and 3: transcripts and scores of a run, from its files alone.
 
-Nothing here talks to an endpoint. Rows are appended, and only where something changed: scoring a
-run twice adds nothing, scoring it after a kill goes on where it stopped.
+Nothing here talks to an endpoint; judges, where a bench has any, are asked in stage 3. Rows are
+appended, and only where something changed: scoring a run twice adds nothing, scoring it after a
+kill goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ class Progress:
     """How far scoring has come.
 
     Attributes:
-        stage: `transcribe` or `score`.
+        stage: `transcribe`, `score` or `judge`.
         done: Trials of the stage that are done.
         total: Trials of the stage.
     """
@@ -56,6 +57,8 @@ def score_run(
     bench: Bench,
     *,
     transcriber: Transcribes | None = None,
+    judges: Collection[str] | None = None,
+    prompts_anew: bool = False,
     progress: Tell = lambda _: None,
 ) -> dict[str, Any]:
     """Transcribe and score a run, and write its `summary.json`.
@@ -65,6 +68,9 @@ def score_run(
         bench: Says how to transcribe, and the gates.
         transcriber: Reads the replies; None starts the processes that `bench` asks for, where a
             reply has to be read.
+        judges: Names of the judges that are asked, each of which must have its key; None: all.
+        prompts_anew: Whether the judges' prompts are read from their files as they are now, not
+            as the run has them.
         progress: Told how far it has come; called from this thread.
 
     Returns:
@@ -79,6 +85,19 @@ def score_run(
     questions = {(row["suite"], row["item"]): question(row) for row in folder.items()}
     heard = _transcripts(folder, bench, questions, transcriber, progress)
     score_trials(folder, questions, heard, progress)
+    if bench.judges:
+        from voxmeter.client.access import redactor
+        from voxmeter.client.judging import judge_run
+
+        judge_run(
+            folder,
+            bench,
+            heard,
+            redactor(bench),
+            only=judges,
+            anew=prompts_anew,
+            progress=progress,
+        )
     return write_summary(folder, bench)
 
 
@@ -137,7 +156,7 @@ def score_trials(
         Number of rows appended.
     """
     keys = {key: number for number, key in enumerate(folder.newest())}
-    written = _Written.read(keys, folder.rows("scores"))
+    written = Written.read(keys, folder.rows("scores"))
     appended = 0
     for done, trial in enumerate(folder.newest_trials(), start=1):
         for row in trial_rows(folder, trial, questions, heard.get(trial["key"])):
@@ -158,7 +177,7 @@ def trial_rows(
     }
     asked = questions.get((trial["suite"], trial["item"]))
     if asked is not None and not trial.get("warmup"):
-        found = reply_metrics(asked, _reply(trial, heard, timed))
+        found = reply_metrics(asked, reply_of(trial, heard, timed))
         outcomes |= {name: (one, version_of(name)) for name, one in found.items()}
     for metric, (outcome, version) in outcomes.items():
         yield {
@@ -172,7 +191,8 @@ def trial_rows(
         }
 
 
-def _reply(trial: Row, heard: Heard | None, timed: Mapping[str, Outcome]) -> Reply:
+def reply_of(trial: Row, heard: Heard | None, timed: Mapping[str, Outcome]) -> Reply:
+    """Return what scoring has to know of one attempt, with the transcript of this very one."""
     if heard is not None and heard.attempt != trial["attempt"]:
         heard = None
     audible = timed.get("reply_ms")
@@ -188,14 +208,15 @@ def _reply(trial: Row, heard: Heard | None, timed: Mapping[str, Outcome]) -> Rep
 
 
 @dataclass(slots=True)
-class _Written:
+class Written:
     """What `scores.jsonl` says so far, as one hash a trial and metric."""
 
     keys: Mapping[str, int]
     hashes: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, keys: Mapping[str, int], rows: Iterator[Row]) -> _Written:
+    def read(cls, keys: Mapping[str, int], rows: Iterator[Row]) -> Written:
+        """Return what rows say, the newest of each trial and metric."""
         written = cls(keys)
         for row in rows:
             if row["key"] in keys:

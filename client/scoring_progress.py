@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from voxmeter.client.score import Progress
 
-_NAMES = {"transcribe": "reading the replies", "score": "scoring"}
+_NAMES = {"transcribe": "reading the replies", "score": "scoring", "judge": "asking judges"}
 
 
 class ScoringProgress:

@@ -110,17 +110,32 @@ LATENCY: Mapping[str, Definition] = {
 }
 """Figures on time; each goes with percentiles, n and the number of trials that have none."""
 
+JUDGES: Mapping[str, Definition] = {
+    "judge_score": Definition(
+        "score",
+        "higher",
+        "Mean rating of the judge over both orders of reference and response, in the unit of the "
+        "prompt's scale; replies that were not rated are counted beside it.",
+        "mean",
+    ),
+    "position_gap": Definition(
+        "score",
+        None,
+        "Rating with the response before the reference, less the rating with it behind; 0 for a "
+        "judge that order does not move.",
+        "mean",
+    ),
+    "judge_accuracy": _rate(
+        "higher",
+        "Share of replies that the judge calls right; failures of the endpoint count as wrong.",
+    ),
+}
+"""Figures that judges give; each stands with the judge's name behind it: `judge_score:<judge>`."""
+
 ALL: Mapping[str, Definition] = {**ANSWERS, **SPEECH, **LATENCY}
 
 
 def definition(metric: str) -> Definition | None:
     """Return what `metric` means, also for `judge_score:<judge>` and its kin; None if unknown."""
-    found = ALL.get(metric)
-    if found is None and metric.partition(":")[0] in ("judge_score", "position_gap"):
-        head = metric.partition(":")[0]
-        text = {
-            "judge_score": "Mean rating of the judge over both orders of reference and response.",
-            "position_gap": "Difference between the judge's ratings in the two orders.",
-        }[head]
-        return Definition("score", "higher" if head == "judge_score" else "lower", text, "mean")
-    return found
+    name, colon, judge = metric.partition(":")
+    return JUDGES.get(name) if colon and judge else ALL.get(metric)

@@ -120,7 +120,7 @@ def reply_metrics(asked: Question, reply: Reply) -> dict[str, Outcome]:
         `accuracy` always; the others of `scoring/definitions.py` where they apply to this
         reply. Latency is not among them.
     """
-    nothing = _no_reply(reply)
+    nothing = no_reply(reply)
     if nothing is not None:
         return {"accuracy": nothing}
     heard = (reply.transcript or "") if reply.spoken else reply.text
@@ -139,7 +139,8 @@ def reply_metrics(asked: Question, reply: Reply) -> dict[str, Outcome]:
     return outcomes | _speech_metrics(asked, reply, heard)
 
 
-def _no_reply(reply: Reply) -> Unscored | None:
+def no_reply(reply: Reply) -> Unscored | None:
+    """Return why there is nothing to score in an attempt, None where there is something."""
     if reply.status in OURS:
         return Unscored(reply.status, {"counted": False})
     if reply.status not in WITH_REPLY:

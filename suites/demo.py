@@ -23,11 +23,13 @@ def load(name: str, config: Mapping[str, object], _base: Path) -> Suite:
 
     Args:
         name: The user's name for it.
-        config: Its table of bench.toml; the suite has no options of its own.
+        config: Its table of bench.toml; `rubric` names the prompt by which a judge rates its open
+            questions.
         _base: Not used: the items are inside the package.
 
     Raises:
         UserError: If the table gives it a path or an option.
     """
-    Fields(f"[[suite]] {name}", config).known_only(TABLE_KEYS)
-    return Suite(name, "demo", tuple(read_items(ITEMS, name)))
+    table = Fields(f"[[suite]] {name}", config)
+    table.known_only((*TABLE_KEYS, "rubric"))
+    return Suite(name, "demo", tuple(read_items(ITEMS, name, rubric=table.text("rubric"))))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from voxmeter.endpoints.errors import UserError
@@ -31,7 +32,7 @@ from voxmeter.suites.suite import (
 
 KEYS = (
     *("id", "audio", "text", "kind", "question", "options", "reference", "language"),
-    *("cluster", "groups", "voice", "first", "source", "licence"),
+    *("cluster", "groups", "voice", "first", "rubric", "source", "licence"),
 )
 """Keys of a line; the last two are for readers of the file."""
 
@@ -46,8 +47,9 @@ def load(name: str, config: Mapping[str, object], base: Path) -> Suite:
 
     Args:
         name: The user's name for the suite.
-        config: Reads `path`, `question_via`, `voice` (speaks texts; by language when absent) and
-            `gap_ms` (silence between a clip and its question).
+        config: Reads `path`, `question_via`, `voice` (speaks texts; by language when absent),
+            `gap_ms` (silence between a clip and its question) and `rubric` (prompt by which a
+            judge rates open questions that name none).
         base: Folder that `path` starts from.
 
     Raises:
@@ -55,13 +57,14 @@ def load(name: str, config: Mapping[str, object], base: Path) -> Suite:
     """
     table = Fields(f"[[suite]] {name}", config)
     path = base / os.path.expanduser(table.required_text("path"))  # noqa: PTH111 - never raises
-    table.known_only((*TABLE_KEYS, "path", "question_via", "voice", "gap_ms"))
+    table.known_only((*TABLE_KEYS, "path", "question_via", "voice", "gap_ms", "rubric"))
     items = read_items(
         path,
         name,
         voice=table.text("voice") or None,
         question_via=table.one_of("question_via", QUESTION_VIA),
         gap_ms=table.number("gap_ms", GAP_MS),
+        rubric=table.text("rubric"),
     )
     return Suite(name, "jsonl", tuple(items))
 
@@ -73,6 +76,7 @@ def read_items(
     voice: str | None = None,
     question_via: QuestionVia | None = None,
     gap_ms: float = GAP_MS,
+    rubric: str = "",
 ) -> list[Item]:
     """Return the items of a file, in its order.
 
@@ -83,6 +87,7 @@ def read_items(
         voice: Speaks texts and questions of items that name no voice.
         question_via: How a question about the clip is put; None when the clip is the question.
         gap_ms: Silence between clip and spoken question.
+        rubric: Prompt by which a judge rates open questions that name none.
 
     Raises:
         UserError: As `load`.
@@ -93,6 +98,8 @@ def read_items(
         fields = Fields(f"{path}:{number}", row)
         fields.known_only(KEYS)
         item = _item(fields, suite, path.parent, voice, question_via, gap_ms)
+        if rubric and item.kind == "open" and not item.rubric:
+            item = replace(item, rubric=rubric)
         if item.item in lines:
             raise UserError(
                 fields.place,
@@ -204,6 +211,7 @@ def _item(
         cluster=fields.text("cluster") or name,
         groups=fields.texts("groups"),
         question_via=question_via,
+        rubric=fields.text("rubric"),
         first=fields.flag("first"),
     )
 
