@@ -1,0 +1,226 @@
+"""Intervals of aggregated figures: clusters are resampled through the whole aggregation.
+
+The groups of a benchmark are fixed, so each keeps its own number of clusters: they are drawn
+within *strata*. Groups whose items all count alike make one stratum together, and groups that
+share a cluster do too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from statistics import NormalDist
+
+import numpy as np
+
+from voxmeter.scoring.aggregate import Node, Path, leaf_of, shares
+from voxmeter.scoring.stats import Floats, Indices, Interval, item_means, mean_interval
+
+RESAMPLES = 2000
+_MOST_CLUSTERS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Leaves whose items all count alike."""
+
+    node: Node
+    leaves: tuple[int, ...]
+
+
+class Aggregated:
+    """One metric of one selection of trials, ready to be drawn together at any level.
+
+    Args:
+        whole: The suite as nested groups.
+        paths: Group of each trial.
+        values: Shape (n,), one number per trial, finite.
+        items: Shape (n,), integers naming items.
+        clusters: Shape (n,), integers naming clusters.
+        rate: Whether the values are shares of 1.
+        seed: Seed of the draws.
+    """
+
+    def __init__(
+        self,
+        whole: Node,
+        paths: Sequence[Path],
+        values: Floats,
+        items: Indices,
+        clusters: Indices,
+        *,
+        rate: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.whole = whole
+        self._rate = rate
+        self._names = whole.leaves()
+        self._seed = seed
+        numbers = {leaf: number for number, leaf in enumerate(self._names)}
+        found = item_means(values, items, clusters)
+        self._values, self._clusters = found
+        first = np.unique(items, return_index=True)[1]
+        self._leaf = np.array([leaf_of(paths[index], numbers) for index in first], np.int64)
+        size = len(self._names)
+        sums = np.bincount(self._leaf, weights=self._values, minlength=size)
+        sizes = np.bincount(self._leaf, minlength=size)
+        self.counts: Mapping[Path, int] = dict(zip(self._names, sizes.tolist(), strict=True))
+        self.means: Mapping[Path, Fraction] = {
+            name: Fraction(total / count)
+            for name, total, count in zip(self._names, sums.tolist(), sizes.tolist(), strict=True)
+            if count
+        }
+
+    def interval(self, node: Node, *, level: float = 0.95) -> Interval | None:
+        """Return a group's figure with its interval; None without any item in it.
+
+        Where all of its items count alike that is `mean_interval`. Else each stratum of n
+        clusters draws n - 1 of its own, counted n / (n - 1) times (Rao and Wu, "Resampling
+        inference with complex survey data", 1988), so that few clusters do not look certain, and
+        the percentiles are moved outwards as Student's t asks for, with one degree of freedom
+        less for each stratum. Above 5,000 clusters the limits are Student's with the standard
+        error of the stratified mean. A stratum of one cluster says nothing of its spread, so
+        there are no limits.
+
+        Args:
+            node: Of the tree that this was made with.
+            level: Coverage aimed at.
+        """
+        part = shares(node, self.counts)
+        if not any(self.counts.get(leaf, 0) for leaf in part):
+            return None
+        pools = [number for number, pool in enumerate(self._pools) if self._inside(pool, part)]
+        if len(pools) <= 1:
+            return self._of_items(node, level)
+        value = float(sum((share * self.means[leaf] for leaf, share in part.items()), Fraction(0)))
+        weights = np.zeros(len(self._pools))
+        for number in pools:
+            own = self._pools[number].node.leaves()
+            weights[number] = float(sum(part.get(leaf, Fraction(0)) for leaf in own))
+        if self._rate and value in {0.0, 1.0}:  # a bootstrap of equal values would claim certainty
+            return self._of_items(node, level)
+        half = self._half_widths(weights, level)
+        if half is None:
+            return Interval(value, None, None)
+        low, high = value - half[0], value + half[1]
+        return Interval(value, *((max(0.0, low), min(1.0, high)) if self._rate else (low, high)))
+
+    def _of_items(self, node: Node, level: float) -> Interval | None:
+        wanted = [self._names.index(leaf) for leaf in node.leaves()]
+        kept = np.flatnonzero(np.isin(self._leaf, wanted))
+        values, clusters = self._values[kept], self._clusters[kept]
+        return mean_interval(values, kept, clusters, rate=self._rate, level=level, seed=self._seed)
+
+    def _inside(self, pool: _Pool, part: Mapping[Path, Fraction]) -> bool:
+        return any(self.counts[leaf] and leaf in part for leaf in pool.node.leaves())
+
+    def _half_widths(self, weights: Floats, level: float) -> tuple[float, float] | None:
+        """Return how far the limits lie below and above the figure."""
+        used = np.flatnonzero(weights)
+        strata = [one for one in self._strata if np.any(np.isin(one.pools, used))]
+        sizes = [len(one.clusters) for one in strata]
+        if min(sizes) < 2:
+            return None
+        freedom = sum(sizes) - len(sizes)
+        student = _student(level, freedom)
+        if sum(sizes) > _MOST_CLUSTERS:
+            half = student * self._standard_error(strata, weights)
+            return half, half
+        drawn = self._drawn[:, used] @ weights[used]
+        drawn = drawn[np.isfinite(drawn)]
+        if not len(drawn):
+            return None
+        tail = NormalDist().cdf(-student)
+        low, high = np.quantile(drawn, [tail, 1 - tail])
+        return float(-low), float(high)
+
+    @cached_property
+    def _pools(self) -> list[_Pool]:
+        numbers = {leaf: number for number, leaf in enumerate(self._names)}
+        return [
+            _Pool(node, tuple(numbers[leaf] for leaf in node.leaves()))
+            for node in _pool_nodes(self.whole)
+        ]
+
+    @cached_property
+    def _residuals(self) -> tuple[Floats, Floats]:
+        """Sum of residuals and number of items of each cluster in each pool, (k, pools) each."""
+        pool_of = np.zeros(len(self._names), np.int64)
+        for number, one in enumerate(self._pools):
+            pool_of[list(one.leaves)] = number
+        pool = pool_of[self._leaf]
+        wide, k = len(self._pools), int(self._clusters.max()) + 1
+        totals = np.bincount(pool, weights=self._values, minlength=wide)
+        means = totals / np.maximum(np.bincount(pool, minlength=wide), 1)
+        cell = self._clusters * wide + pool
+        sums = np.bincount(cell, weights=self._values - means[pool], minlength=k * wide)
+        sizes = np.bincount(cell, minlength=k * wide).astype(np.float64)
+        return sums.reshape(k, wide).astype(np.float64), sizes.reshape(k, wide)
+
+    @cached_property
+    def _strata(self) -> list[_Stratum]:
+        touched = self._residuals[1] > 0
+        groups: list[set[int]] = []
+        for row in np.unique(touched, axis=0):
+            together = set(np.flatnonzero(row).tolist())
+            apart = [one for one in groups if not one & together]
+            joined = together.union(*(one for one in groups if one & together))
+            groups = [*apart, joined]
+        return [
+            _Stratum(np.array(pools), np.flatnonzero(touched[:, pools].any(axis=1)))
+            for pools in sorted(map(sorted, groups))
+        ]
+
+    @cached_property
+    def _drawn(self) -> Floats:
+        """Resampled mean of each pool less its own, shape (resamples, pools).
+
+        A draw that left a pool without any item is not a number.
+        """
+        sums, sizes = self._residuals
+        drawn = np.zeros((RESAMPLES, len(self._pools)))
+        random = np.random.default_rng(self._seed)
+        for stratum in self._strata:
+            n = len(stratum.clusters)
+            if n < 2:
+                continue
+            times = random.multinomial(n - 1, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
+            at = np.ix_(stratum.clusters, stratum.pools)
+            with np.errstate(invalid="ignore"):
+                drawn[:, stratum.pools] = (times @ sums[at]) / (times @ sizes[at])
+        return drawn
+
+    def _standard_error(self, strata: Sequence[_Stratum], weights: Floats) -> float:
+        sums, sizes = self._residuals
+        totals = np.maximum(sizes.sum(axis=0), 1)
+        influence = (sums / totals) @ weights
+        variance = 0.0
+        for stratum in strata:
+            own = influence[stratum.clusters]
+            n = len(own)
+            variance += n / (n - 1) * float(np.sum((own - own.mean()) ** 2))
+        return math.sqrt(variance)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stratum:
+    """Clusters that are drawn from one another, and the pools that they lie in."""
+
+    pools: Indices
+    clusters: Indices
+
+
+def _pool_nodes(node: Node) -> list[Node]:
+    """Return the largest groups inside which every item counts alike."""
+    if all(inner.rule == "micro" for inner in node.nodes()):
+        return [node]
+    return [pool for part in node.parts for pool in _pool_nodes(part)]
+
+
+def _student(level: float, freedom: int) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
