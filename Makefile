@@ -2,7 +2,7 @@
 # make test    install and run all tests
 # make fuzz    feed every codec whatever comes, for FUZZ_S seconds
 # make conformance   install genuine servers of others and talk to them (CONTRIBUTING.md)
-.PHONY: bench bench-full test conformance conformance-moshi fuzz check install install-dev lock lock-genuine format clean notice
+.PHONY: bench bench-full test conformance conformance-moshi fuzz coverage check install install-dev lock lock-genuine format clean notice
 .DELETE_ON_ERROR:
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name))))
@@ -46,6 +46,10 @@ fuzz: install .genuine/atheris/installed
 	$(PYTHON) -m venv --clear .genuine/$*
 	.genuine/$*/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
 	@touch $@
+
+# What the tests of each protocol leave out of its files: nothing.
+coverage: install-dev
+	$(BIN)/python tests/own_coverage.py
 
 check: install-dev
 	$(BIN)/ruff format --check .

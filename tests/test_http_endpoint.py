@@ -34,7 +34,7 @@ from voxmeter.endpoints.codec import (
     Turn,
 )
 from voxmeter.endpoints.errors import ProtocolError, UserError
-from voxmeter.endpoints.events import ReplyEnded, ReplyStarted
+from voxmeter.endpoints.events import Fault, ReplyEnded, ReplyStarted
 from voxmeter.endpoints.http_endpoint import client
 from voxmeter.endpoints.http_replies import WavBody
 from voxmeter.endpoints.wav import floats_to_pcm16, wav_file
@@ -452,3 +452,27 @@ async def test_a_whole_attempt_in_words_and_one_in_sound(tmp_path: Path) -> None
     assert (in_sound["status"], in_sound["latency_kind"]) == ("ok", "request")
     assert in_sound["latency"]["first_audible_ms"] > 0
     assert got[1].body == wav_file(to_pcm16(voice(200)), 16_000)
+
+
+def test_a_turn_cannot_be_closed_in_another_way() -> None:
+    with pytest.raises(UserError, match="turn_end: is commit, but a question to kind http is one"):
+        client(Settings(turn_end="commit"))
+
+
+def test_a_budget_that_is_spent_is_told_from_too_many_requests() -> None:
+    def fault(reason: str) -> tuple[str, bool]:
+        (found,) = client(Settings()).receive(Ended(429, reason)).events
+        assert isinstance(found, Fault)
+        return found.kind, found.retryable
+
+    assert fault("Insufficient balance") == ("quota", False)
+    assert fault("Too many requests") == ("busy", True)
+
+
+def test_blank_lines_and_samples_that_are_none_are_nothing() -> None:
+    codec = client(with_options(reply="ndjson", reply_audio="a", reply_text="t"))
+    head = base64.b64encode(wav_file(b"", 8000)).decode()
+    body = f'\n  \n{{"a": "{head}", "t": ""}}\n'.encode()
+    assert others(hear(codec, Response(), body)) == [ReplyStarted(), ReplyEnded()]
+    sse = client(with_options(reply="sse", reply_text="t"))
+    assert others(hear(sse, Response(), b"data:  \n\n")) == [ReplyStarted(), ReplyEnded()]

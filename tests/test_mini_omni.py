@@ -42,6 +42,7 @@ from voxmeter.endpoints.codec import (
 from voxmeter.endpoints.errors import ProtocolError, UserError
 from voxmeter.endpoints.events import Event, Fault, ReplyAudio, ReplyEnded, ReplyStarted
 from voxmeter.endpoints.mini_omni import client
+from voxmeter.endpoints.mixed_replace import boundary_of
 
 ONE = (RECORDINGS / "mini_omni" / "version_1.bin").read_bytes()
 TWO = (RECORDINGS / "mini_omni" / "version_2.bin").read_bytes()
@@ -306,3 +307,9 @@ async def test_a_version_that_does_not_fit_is_told_with_its_cure(tmp_path: Path)
     assert row["status"] == "protocol_error"
     assert "set version = 1" in row["fault"]
     assert not any(isinstance(event, Fault) for event in heard)
+
+
+def test_the_boundary_is_found_among_other_parameters() -> None:
+    assert boundary_of('multipart/x-mixed-replace; charset=x; Boundary="b"; v=1') == "b"
+    assert boundary_of("multipart/x-mixed-replace; charset=x") is None
+    assert boundary_of("multipart/x-mixed-replace; boundary=") is None

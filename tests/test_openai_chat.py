@@ -32,6 +32,7 @@ from voxmeter.endpoints.codec import (
 from voxmeter.endpoints.errors import ProtocolError, UserError
 from voxmeter.endpoints.events import Fault, Ready, ReplyEnded, ReplyStarted
 from voxmeter.endpoints.openai_chat import client
+from voxmeter.endpoints.wav import wav_file
 
 STREAM = Response(200, {"content-type": "text/event-stream"})
 WHOLE = Response(200, {"content-type": "application/json"})
@@ -284,3 +285,17 @@ async def test_a_whole_attempt_in_words_has_the_time_of_its_first_word(tmp_path:
         "type": "text",
         "text": "Which?",
     }
+
+
+def test_a_piece_that_holds_less_than_a_sample_is_heard_with_the_next() -> None:
+    parts = [base64.b64encode(piece).decode() for piece in (b"RIF", b"x\1\2\3")]
+    told = [{"choices": [{"delta": {"audio": {"data": part}}}]} for part in parts]
+    body = "".join(f"data: {json.dumps(one)}\n\n" for one in told).encode()
+    assert sound(hear(client(Settings()), STREAM, body)) == b"RIFx\1\2\3"
+
+
+def test_a_blank_line_and_the_head_of_a_file_alone_are_no_sound() -> None:
+    head = base64.b64encode(wav_file(b"", 8000)).decode()
+    told = {"choices": [{"delta": {"audio": {"data": head}}}]}
+    body = f"data:  \n\ndata: {json.dumps(told)}\n\ndata: [DONE]\n\n".encode()
+    assert others(hear(client(Settings()), STREAM, body)) == [ReplyStarted(), ReplyEnded()]

@@ -581,3 +581,13 @@ def test_nothing_that_a_client_sends_makes_the_server_raise(
             codec.input_transcript("x")
     assert 8000 <= codec.input_rate <= 48000
     assert 8000 <= codec.output_rate <= 48000
+
+
+def test_a_setting_of_null_is_told_back_as_null() -> None:
+    codec = server()
+    codec.open()
+    inward = {"transcription": None, "noise_reduction": {"type": "near_field", "deep": {"a": 1}}}
+    asked = {"type": "realtime", "audio": {"input": inward}}
+    session = session_of(ask(codec, "session.update", session=asked))
+    assert session["audio"]["input"]["transcription"] is None
+    assert session["audio"]["input"]["noise_reduction"] == {"type": "near_field"}
