@@ -64,6 +64,7 @@ def _place(cell: Json) -> str:
 def _of_cell(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]:
     yield from _of_status(cell)
     yield from _of_waits(cell, columns, inside)
+    yield from _of_early_replies(cell)
     if "control" not in cell:  # a metronome answers nothing
         yield from _of_answers(cell, columns, inside)
     yield from _of_latency(cell)
@@ -114,6 +115,18 @@ def _of_waits(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]:
             f"{_place(cell)}: {_some(count, 'trial', 'trials')} of {cell['planned']} refused at "
             "first, and asked again after a wait that is in no figure",
             "ask fewer at a time (concurrency), or raise the limits of your account",
+        )
+
+
+def _of_early_replies(cell: Json) -> Iterator[Advice]:
+    early = cell.get("early") or {}
+    if early.get("trials"):
+        yield Advice(
+            "early-replies",
+            f"{_place(cell)}: in {_some(early['trials'], 'trial', 'trials')} of {cell['planned']} "
+            f"it spoke before the question was over "
+            f"({_some(early['replies'], 'reply', 'replies')}), which is in no figure",
+            "listen to one: it takes pauses, or worked examples, for the end of the turn",
         )
 
 

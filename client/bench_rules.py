@@ -61,16 +61,10 @@ def refuse_unbuilt(bench: Bench) -> None:
     """
     for endpoint in bench.endpoints:
         _check_protocol(bench, endpoint)
-    used = {name for suite in bench.suites for name in bench.suite_conditions(suite)}
-    for condition in bench.conditions:
-        if condition.chain and condition.name in used:
-            raise _unbuilt(bench, f'[[condition]] "{condition.name}" chain', "conditions")
     for suite in bench.suites:
         place = f'[[suite]] "{suite.label}"'
         if suite.kind not in kinds.suite_kinds():
             raise _unbuilt(bench, f"{place} kind", f"{suite.kind} suites")
-        if suite.few_shot:
-            raise _unbuilt(bench, f"{place} few_shot", "few-shot turns")
         if suite.interrupt:
             raise _unbuilt(bench, f"{place} interrupt", "interruptions")
     if bench.publish.mqtt is not None:
@@ -93,7 +87,7 @@ def refuse_lost_text(bench: Bench, endpoints: Iterable[str], items: Iterable[Ite
         return
     asked = set(endpoints)
     for endpoint in bench.endpoints:
-        if endpoint.name in asked and not _traits(bench, endpoint).takes_text:
+        if endpoint.name in asked and not traits(bench, endpoint).takes_text:
             raise UserError(
                 _place(bench, endpoint),
                 f"as it is set up, kind {endpoint.kind} takes no words beside the audio, and suite "
@@ -108,7 +102,7 @@ def _check_protocol(bench: Bench, endpoint: Endpoint) -> None:
 
     pool(bench, endpoint)
     place = _place(bench, endpoint)
-    channel = _traits(bench, endpoint).reply_channel
+    channel = traits(bench, endpoint).reply_channel
     if endpoint.reply_channel not in {None, channel}:
         raise UserError(
             f"{place} reply_channel",
@@ -117,18 +111,23 @@ def _check_protocol(bench: Bench, endpoint: Endpoint) -> None:
         )
 
 
-def _traits(bench: Bench, endpoint: Endpoint) -> Traits:
+def traits(bench: Bench, endpoint: Endpoint) -> Traits:
+    """Return what an endpoint is as it is set up.
+
+    Raises:
+        UserError: If its kind does not allow its settings.
+    """
     from voxmeter.client.targets import settings
 
     make = cast("Callable[[Settings], Codec]", load(catalog.find(endpoint.kind).codec))
     try:
         made = make(settings(endpoint))
         made.open()  # no input, no output: what it would send first is only made
-        traits = made.traits
+        found = made.traits
     except UserError as error:
         place = f"{_place(bench, endpoint)} {error.place}"
         raise UserError(place, error.found, error.cure) from None
-    return traits
+    return found
 
 
 def _place(bench: Bench, endpoint: Endpoint) -> str:
@@ -270,6 +269,7 @@ def _check_suite(bench: Bench, place: str, suite: Suite) -> None:
         names = ["clean", *(one.name for one in bench.conditions)]
         _all_known(f"{place} conditions", "condition", suite.conditions, names)
 
+
 def _check_judge(bench: Bench, place: str, judge: Judge) -> None:
     labels = [one.label for one in bench.suites]
     if judge.base_url is None and judge.api_key_env is None:
@@ -294,7 +294,6 @@ def _check_judge(bench: Bench, place: str, judge: Judge) -> None:
         if name in {"messages", "stream", "n", "model"}:
             found, cure = f"would replace {name}, which is ours to set", "remove it"
             raise UserError(f"{place} body.{name}", found, cure)
-
 
 
 def _check_gates(bench: Bench) -> None:

@@ -139,7 +139,7 @@ def render(item: Item, speaker_for: SpeakerFor, cache: Path | None = None) -> Cl
         for part in _whole(item)
     ]
     pcm = _joined(pieces, place)
-    if item.keep_last_ms is not None:
+    if item.keep_last_ms is not None and item.shots_via == "clip":
         kept = max(1, round(item.keep_last_ms * pcm.rate / 1000))
         pcm = replace(pcm, samples=pcm.samples[-kept:])
     return clip(pcm, place)
@@ -148,7 +148,7 @@ def render(item: Item, speaker_for: SpeakerFor, cache: Path | None = None) -> Cl
 def _whole(item: Item) -> Iterator[Part]:
     """Yield what a clip is made of: each example and its answer, then the question."""
     gap = Gap(item.shot_gap_ms)
-    for shot in item.shots:
+    for shot in item.shots if item.shots_via == "clip" else ():
         yield from (*shot.question, gap, *shot.answer, gap)
     yield from item.recipe
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from voxmeter.scoring.definitions import LATENCY
+from voxmeter.client.judge_columns import Tally
+from voxmeter.scoring.definitions import JUDGES, LATENCY
 from voxmeter.scoring.metrics import OURS, WITH_REPLY, chance, question
 
 Floats = NDArray[np.float64]
@@ -86,8 +87,11 @@ class Columns:
         items: What is known of each item, by its code in `item`.
         latency_valid: False where our own lateness spoiled the trial's latency.
         waited: Trials that were refused first and asked again within their run.
+        early: How many replies were over before the user's end of speech, greetings aside.
+        talked_over: Trials whose answer was audible before the user's end of speech.
         scores: A column for each metric that any row names, latency included.
         suite_sizes: Number of items of each suite.
+        judged: What each judge took, by its name.
         audit: Numbers of the client's audit by name (`send_lateness_ms.p50`), NaN where absent.
     """
 
@@ -107,12 +111,15 @@ class Columns:
     latency_kinds: Names
     latency_valid: Flags
     waited: Flags
+    early: Codes
+    talked_over: Flags
     scores: dict[str, Column]
     reasons: Names
     audit: dict[str, Floats]
     hosts: Names
     channels: dict[int, set[str]]
     suite_sizes: Mapping[str, int]
+    judged: dict[str, Tally] = field(default_factory=dict)
 
     @property
     def with_reply(self) -> Flags:
@@ -149,7 +156,12 @@ def read_items(rows: Iterable[Row]) -> dict[tuple[str, str], ItemInfo]:
     return found
 
 
-_CODED = ("cell", "item", "attempt", "status", "warmup", "kind", "valid", "waited")
+_CODED = (
+    *("cell", "item", "attempt", "status", "warmup", "kind", "valid", "waited"),
+    *("early", "talked_over"),
+)
+_EARLY = frozenset({"early", "backchannel"})
+"""Roles of replies that were over before the question was, as `scoring/segments.py` names them."""
 _AUDIT = [
     f"{name}.{part}"
     for name in ("send_lateness_ms", "loop_lag_ms")
@@ -197,6 +209,7 @@ class _TrialReader:
         item = (cell[1], str(row["item"]))
         latency, audit = row.get("latency") or {}, row.get("audit") or {}
         self.names["host"].code(str(audit.get("host") or ""))
+        roles = [one.get("role") for one in row.get("segments") or ()]
         added = {
             "cell": self.cells.setdefault(cell, len(self.cells)),
             "item": self.item_codes.setdefault(item, len(self.item_codes)),
@@ -206,6 +219,8 @@ class _TrialReader:
             "kind": self.names["kind"].code(str(row.get("latency_kind") or "")),
             "valid": int(audit.get("latency_valid") is not False),
             "waited": int(bool(row.get("waited_s"))),
+            "early": sum(role in _EARLY for role in roles),
+            "talked_over": int("talk-over" in roles),
         }
         for name, code in added.items():
             self.codes[name].append(code)
@@ -237,6 +252,8 @@ class _TrialReader:
             latency_kinds=self.names["kind"],
             latency_valid=codes["valid"].astype(np.bool_),
             waited=codes["waited"].astype(np.bool_),
+            early=codes["early"],
+            talked_over=codes["talked_over"].astype(np.bool_),
             scores={name: _measured(self.numbers[name]) for name in LATENCY},
             reasons=Names(),
             audit={name: np.array(self.numbers[name], np.float64) for name in _AUDIT},
@@ -272,6 +289,10 @@ def _add_scores(columns: Columns, rows: Iterable[Row]) -> None:
         else:
             counted = (row.get("detail") or {}).get("counted") is not False
             column.state[index] = UNSCORED if counted else LEFT_OUT
+        name, colon, judge = row["metric"].partition(":")
+        if colon and name in JUDGES:
+            tally = columns.judged.setdefault(judge, Tally.empty(count))
+            tally.take(index, row.get("detail") or {})
 
 
 def number(value: object) -> float:

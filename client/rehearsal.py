@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from voxmeter.client.finish import Attempt, finish
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
+from voxmeter.client.shots import NO_EXAMPLES, Examples
 from voxmeter.client.target import Target, attempt
 from voxmeter.endpoints.codec import Asked
 
@@ -37,17 +38,19 @@ class Rehearsal:
     heard: str
 
 
-def rehearse(target: Target, item: Item, clip: Clip) -> Rehearsal:
+def rehearse(target: Target, item: Item, clip: Clip, earlier: Examples = NO_EXAMPLES) -> Rehearsal:
     """Ask one question; blocks until the reply is over or a time-out of the endpoint ends it.
 
     Args:
         target: Whom to ask.
         item: The question.
         clip: Its sound.
+        earlier: The worked examples that are sent as earlier turns.
     """
-    text = item.question if item.question_via == "text" else ""
     asked = Asked(item.suite, item.item)
-    capture = asyncio.run(attempt(target, clip.utterance, text=text, asked=asked))
+    capture = asyncio.run(
+        attempt(target, clip.utterance, text=item.text, history=earlier.turns, asked=asked)
+    )
     traits, rows = target.traits(), capture.rows
     ready: Mapping[str, Any] = next((row for row in rows if row["kind"] == "ready"), {})
     rate = rows[0].get("input_rate")

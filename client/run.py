@@ -15,12 +15,14 @@ from voxmeter.client.bench_rules import refuse_lost_text, refuse_unbuilt
 from voxmeter.client.bench_suites import load_suites
 from voxmeter.client.calibration import last
 from voxmeter.client.clip_source import ClipSource
+from voxmeter.client.conditioner import Conditioner
 from voxmeter.client.finish import Lateness
-from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.judge_prompts import NO_PROMPTS, Prompts
+from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.models import hears, locate
 from voxmeter.client.retries import Retries
 from voxmeter.client.runfolder import RunFolder
+from voxmeter.client.shots import refuse_lost_examples
 from voxmeter.client.streaming import Show, Streaming
 from voxmeter.client.target import Target
 from voxmeter.client.targets import instructions_hash, target
@@ -44,18 +46,18 @@ class Prepared:
         suites: In the bench's order, cut to their limits.
         plan: Every trial.
         redactor: Knows every secret of the bench.
-    """
-
         notes: What a user should know before it starts, one sentence each.
         prompts: What its judges are asked.
+    """
+
     bench: Bench
     suites: Sequence[Suite]
     plan: Plan
     redactor: Redactor
-
-
     notes: tuple[str, ...] = ()
     prompts: Prompts = NO_PROMPTS
+
+
 def prepare(
     bench: Bench,
     *,
@@ -73,6 +75,8 @@ def prepare(
     suites = load_suites(bench, limit)
     made = plan.build(bench, suites, only=only, shard=shard)
     refuse_lost_text(bench, made.endpoints, made.items())
+    notes = refuse_lost_examples(bench, made.endpoints, made.items())
+    conditions.check_here(bench, {cell.condition for cell in made.cells()})
     for endpoint in bench.endpoints:
         if endpoint.name in made.endpoints:
             access(endpoint, bench.source)
@@ -172,14 +176,14 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
     bench = prepared.bench
     tables = {endpoint.name: endpoint for endpoint in bench.endpoints}
 
-    with Voices() as voices:
+    with Voices() as voices, Conditioner() as conditioner:
 
         def start(name: str, stack: ExitStack) -> tuple[Target, int]:
             stack.callback(voices.stop)  # an interrupt does not wait for the end of a text
             table = tables[name]
             return target(bench, table, stack), table.concurrency or bench.run.concurrency
 
-        source = ClipSource(voices)
+        source = ClipSource(voices, conditioner.alterations(bench), bench.run.seed)
         lateness = Lateness(bench.run.send_lateness_limit_ms, bench.run.loop_lag_limit_ms)
         retries = Retries(bench.run.retries, bench.run.retry_wait_limit_s, bench.run.seed)
         Streaming(

@@ -201,9 +201,11 @@ class Session:
         )
         try:
             self._utterance = await asyncio.to_thread(self._ask.question, rate)
+            history = await asyncio.to_thread(self._ask.turns, rate)
             self._spoken_by_ns = self.clock.now() + self._most_ns(self._utterance)
             self._changed.set()
-            await question.put(self._utterance, ready.input_encoding or traits.input_encoding)
+            encoding = ready.input_encoding or traits.input_encoding
+            await question.put(self._utterance, encoding, history)
         except ConnectionLostError:
             return  # the receiver hears the same end, with its reason
 

@@ -17,6 +17,9 @@ from voxmeter.endpoints.events import Encoding
 _NS = 1_000_000_000
 _MS = 1_000_000
 
+History = Sequence[Turn] | Callable[[int], Sequence[Turn]]
+"""Earlier turns, or what returns them at a rate (samples a second); called off the event loop."""
+
 
 @dataclass(frozen=True, slots=True)
 class Patience:
@@ -45,7 +48,7 @@ class Ask:
 
     Attributes:
         question: Returns the utterance at a rate (samples a second); called off the event loop.
-        history: Earlier turns, for protocols that carry them.
+        history: Earlier turns, for protocols that carry them; at the rate of the question.
         text: Text that goes with the audio.
         commit_after_ms: Wait between the last voiced sample and the commit or the request.
         pacing: `fast` sends without waiting; no latency can be read from it.
@@ -54,12 +57,16 @@ class Ask:
     """
 
     question: Callable[[int], Utterance]
-    history: Sequence[Turn] = ()
+    history: History = ()
     text: str = ""
     commit_after_ms: int = 0
     pacing: Literal["real-time", "fast"] = "real-time"
     stagger_ns: int = 0
     patience: Patience = field(default_factory=Patience)
+
+    def turns(self, rate: int) -> Sequence[Turn]:
+        """Return the earlier turns at a rate, samples a second."""
+        return self.history(rate) if callable(self.history) else self.history
 
 
 class Question:
@@ -93,17 +100,20 @@ class Question:
         self._record, self._clock = record, clock
         self._greeted, self._begun, self._spoken = greeted, begun, spoken
 
-    async def put(self, utterance: Utterance, encoding: Encoding) -> None:
+    async def put(
+        self, utterance: Utterance, encoding: Encoding, history: Sequence[Turn] = ()
+    ) -> None:
         """Send history, then the question; with server VAD, then silence without end.
 
         Args:
             utterance: The question at the rate that the peer takes.
             encoding: What the peer takes.
+            history: Earlier turns at the same rate.
 
         Raises:
             ConnectionLostError: If the connection ends first.
         """
-        for turn in self._ask.history:
+        for turn in history:
             await self._send(self._codec.turn(turn))
         if self._codec.traits.turn_end == "request":
             await self._request(utterance, encoder(encoding, utterance.rate))

@@ -23,6 +23,7 @@ from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.pacing import Spacing
 from voxmeter.client.retries import Retries
 from voxmeter.client.runfolder import Newest, RunFolder
+from voxmeter.client.shots import NO_EXAMPLES, Examples, examples
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.endpoints.codec import Asked
 from voxmeter.endpoints.errors import ClipError, UserError
@@ -169,14 +170,24 @@ class _Asking:
         fields = {**_fields(trial), "waited_s": round(waited_s, 3)}
         try:
             clip = await asyncio.to_thread(self.stage.clip_of, trial.item, trial.condition)
+            earlier = NO_EXAMPLES
+            if trial.item.shots_via == "history":
+                earlier = await asyncio.to_thread(
+                    examples, trial.item, trial.condition, self.stage.clip_of
+                )
         except ClipError as error:
             row = _never_asked(fields, str(error))
         else:
-            row = await self._converse(trial, fields, clip, stagger_ns)
+            row = await self._converse(trial, fields, clip, earlier, stagger_ns)
         return cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
 
     async def _converse(
-        self, trial: Trial, fields: dict[str, Any], clip: Clip, stagger_ns: int
+        self,
+        trial: Trial,
+        fields: dict[str, Any],
+        clip: Clip,
+        earlier: Examples,
+        stagger_ns: int,
     ) -> dict[str, Any]:
         await self.spacing.turn()
         tag = new_tag()
@@ -187,12 +198,12 @@ class _Asking:
             "condition_params": dict(clip.params),
             "reply_channel": self.target.traits().reply_channel,
         }
-        text = trial.item.question if trial.item.question_via == "text" else ""
         capture = await attempt(
             self.target,
             clip.utterance,
             tag=tag,
-            text=text,
+            text=trial.item.text,
+            history=earlier.turns,
             asked=Asked(trial.item.suite, trial.item.item, trial.condition, trial.trial),
             stagger_ns=stagger_ns,
             monitor=self.monitor,

@@ -30,9 +30,10 @@ from voxmeter.client.columns import (
     read_items,
 )
 from voxmeter.client.gates import judge
+from voxmeter.client.judge_summary import judge_figure, judges_block
 from voxmeter.client.planned import expected_latency, planned_cells
 from voxmeter.client.runfolder import RunFolder
-from voxmeter.scoring.definitions import LATENCY, SPEECH, definition
+from voxmeter.scoring.definitions import LATENCY, SPEECH, definition, is_judged
 from voxmeter.scoring.stats import Indices, Interval, mean_interval, percentile
 
 if TYPE_CHECKING:
@@ -122,6 +123,9 @@ def summary_of(columns: Columns, run: Row, gates: Sequence[Gate] = ()) -> Json:
         "audit": _audit(columns),
         "calibration": _calibration(columns, run),
     }
+    judged = judges_block(columns, seed)
+    if judged is not None:
+        summary["judges"] = judged
     summary["warnings"] = warnings_of(summary, columns)
     summary["gates"] = [asdict(result) for result in judge(gates, summary)]
     return summary
@@ -161,6 +165,7 @@ def _cell(
         "reply_channel": _channel(columns, code),
         "planned": len(counted) if planned is None else planned,
         "status": _statuses(columns, counted),
+        "early": _early(columns, counted),
         "metrics": metrics_of(columns, counted, seed),
         "groups": _groups(columns, counted, seed),
         "cold": _cold(columns, cold),
@@ -181,6 +186,15 @@ def _statuses(columns: Columns, rows: Indices) -> dict[str, int]:
     return {name: count for name, count in named if count}
 
 
+def _early(columns: Columns, rows: Indices) -> dict[str, int]:
+    """What the endpoint said before the user's end of speech: counted, and in no other figure."""
+    return {
+        "replies": int(columns.early[rows].sum()),
+        "trials": int(np.count_nonzero(columns.early[rows])),
+        "talked_over": int(np.count_nonzero(columns.talked_over[rows])),
+    }
+
+
 def metrics_of(columns: Columns, rows: Indices, seed: int = 0, *, every: bool = True) -> Json:
     """Return all figures of a selection of trials.
 
@@ -192,8 +206,12 @@ def metrics_of(columns: Columns, rows: Indices, seed: int = 0, *, every: bool = 
     """
     found = _answers(columns, rows, seed)
     for name in dict.fromkeys(["speech_text_disagreement", *SPEECH, *sorted(columns.scores)]):
-        if name not in LATENCY and name not in found:
+        if name in LATENCY or name in found:
+            continue
+        if not is_judged(name):
             found[name] = _scored(columns, rows, name, seed)
+        elif np.any(columns.column(name).state[rows] != ABSENT):
+            found[name] = judge_figure(columns, rows, name, _mean, seed)
     for name in LATENCY:
         found[name] = _latency(columns, rows, name, seed)
     return found if every else {name: entry for name, entry in found.items() if entry["n"]}

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from voxmeter.client.capture import Capture, Utterance
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.session import converse
-from voxmeter.client.speaking import Ask, Patience
+from voxmeter.client.speaking import Ask, History, Patience
 from voxmeter.client.transport import Transport, TransportSettings
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Address, Asked, Codec, Settings, Traits
@@ -81,6 +81,7 @@ async def attempt(
     *,
     tag: str = "",
     text: str = "",
+    history: History = (),
     asked: Asked | None = None,
     stagger_ns: int = 0,
     monitor: LoopMonitor | None = None,
@@ -93,6 +94,7 @@ async def attempt(
         question: Returns the utterance at a rate, samples a second; called off the event loop.
         tag: Our name for the session.
         text: Text that goes with the audio.
+        history: Earlier turns, for protocols that carry them.
         asked: Which question of which suite it is; only answers made elsewhere need it.
         stagger_ns: Delay of the first frame, so that sessions side by side do not send in step.
         monitor: A running loop monitor.
@@ -102,6 +104,7 @@ async def attempt(
     codec = target.codec(tag, asked)
     ask = Ask(
         question,
+        history,
         text=text,
         commit_after_ms=target.commit_after_ms,
         pacing=target.pacing,

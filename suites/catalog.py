@@ -18,6 +18,7 @@ GROUP = "voxmeter.suites"
 BUILT_IN: Mapping[str, str] = {
     "demo": "voxmeter.suites.demo:load",
     "jsonl": "voxmeter.suites.jsonl:load",
+    "voxeval": "voxmeter.suites.voxeval:load",
 }
 """Kinds that come with the program."""
 

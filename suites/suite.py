@@ -10,11 +10,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from voxmeter.endpoints.errors import UserError
+from voxmeter.scoring.aggregate import Level, Rounding, Scheme
 
 Kind = Literal["choice", "number", "yes-no", "true-false", "name", "open"]
 KINDS: tuple[Kind, ...] = ("choice", "number", "yes-no", "true-false", "name", "open")
@@ -22,10 +23,13 @@ KINDS: tuple[Kind, ...] = ("choice", "number", "yes-no", "true-false", "name", "
 QuestionVia = Literal["text", "speech-after", "speech-before"]
 QUESTION_VIA: tuple[QuestionVia, ...] = ("text", "speech-after", "speech-before")
 
+ShotsVia = Literal["clip", "history"]
+SHOTS_VIA: tuple[ShotsVia, ...] = ("clip", "history")
+
 TABLE_KEYS = ("kind", "name", "limit", "subset", "conditions", "few_shot", "interrupt")
 """Keys of a `[[suite]]` table that every kind has and that the client sees to."""
 
-Aggregation = Literal["micro", "macro"]
+Origin = Literal["", "real", "synthetic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +99,18 @@ class Item:
         question_via: None when the clip is the question itself; else how the question about the
             clip is put.
         shots: Worked examples that come before the question, first to last.
-        shot_gap_ms: Silence between them, and before the question.
-        keep_last_ms: How much of the end of examples and question together is sent; None for all.
+        shots_via: Whether they are spoken in front of the question, in one clip with it, or are
+            sent as earlier turns of the conversation.
+        shot_gap_ms: Silence between them in one clip, and before the question.
+        keep_last_ms: How much of the end of examples and question together is sent as one clip;
+            None for all.
+        written: What is written to the endpoint where the question is put in writing and is more
+            than `question`: options, how to answer.
         rubric: Name of the prompt by which a judge rates the reply; empty where rules score it.
         told: What a judge is told of the clip in words, where hearing it would be needed.
+        checks: What rules check an open question's reply for; empty where its kind says enough.
+        origin: Whether a person speaks in the recording or a synthesiser; empty where that is not
+            known.
         first: Whether a limit takes it before other items of its kind.
     """
 
@@ -114,10 +126,12 @@ class Item:
     groups: tuple[str, ...] = ()
     question_via: QuestionVia | None = None
     shots: tuple[Shot, ...] = ()
+    shots_via: ShotsVia = "clip"
     shot_gap_ms: float = 1000.0
     keep_last_ms: float | None = None
     rubric: str = ""
     told: str = ""
+    origin: Origin = ""
     first: bool = False
 
     def row(self) -> dict[str, object]:
@@ -135,8 +149,10 @@ class Item:
             "language": self.language,
             "question_via": self.question_via,
             "shots": len(self.shots),
+            "shots_via": self.shots_via if self.shots else None,
             "rubric": self.rubric,
             "told": self.told,
+            "origin": self.origin,
         }
 
     def parts(self) -> Iterator[Part]:
@@ -161,8 +177,10 @@ class Suite:
         items: In the suite's own order; ids are unique.
         scorer: `extract` for answers found by rule (open items get reference-free measures),
             `judge` where a judge model is needed.
-        aggregation: How each level of groups is drawn from the level below it, outermost first;
+        aggregation: How each level of groups is drawn from the level below it, outermost first:
+            the whole suite from its groups, each of them from the groups inside it;
             `micro` (every item counts alike) for levels not named.
+        rounding: How the benchmark's tables are printed.
         warnings: What a user should know about the data, one sentence each.
         conditions: Names of the conditions for which the benchmark brings recordings of its own.
         variant: Returns an item as it is asked in one of them.
@@ -172,7 +190,8 @@ class Suite:
     kind: str
     items: tuple[Item, ...]
     scorer: Literal["extract", "judge"] = "extract"
-    aggregation: tuple[Aggregation, ...] = ()
+    aggregation: tuple[Level, ...] = ()
+    rounding: Rounding = field(default_factory=Rounding)
     warnings: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
     variant: Callable[[Item, str], Item] | None = None
@@ -182,6 +201,10 @@ class Suite:
         if self.variant is None or condition not in self.conditions:
             return item
         return self.variant(item, condition)
+
+    def scheme(self) -> Scheme:
+        """Return how figures of its groups are drawn together."""
+        return Scheme(self.aggregation, self.rounding)
 
     def limit(self, count: int, seed: int) -> Suite:
         """Return the suite with the first `count` items of the seeded order by kind.

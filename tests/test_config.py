@@ -483,10 +483,6 @@ def test_conditions_of_a_suite_are_clean_and_all_unless_it_lists_them(tmp_path: 
         ("[[judge]]\nname = 'j'\nmodel = 'm'", '[[judge]] "j": this version has no judges yet'),
         ("[publish.mqtt]\nhost = 'h'", "[publish.mqtt]: this version has no publishing yet"),
         (
-            "[[suite]]\nkind = 'demo'\nname = 'b'\nfew_shot = 3",
-            '[[suite]] "b" few_shot: this version has no few-shot turns yet',
-        ),
-        (
             "[[suite]]\nkind = 'demo'\nname = 'b'\ninterrupt = true",
             '[[suite]] "b" interrupt: this version has no interruptions yet',
         ),

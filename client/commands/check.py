@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from voxmeter.client.bench import Bench, Endpoint
     from voxmeter.client.clips import Clip
     from voxmeter.client.redaction import Redactor
+    from voxmeter.client.shots import Examples
     from voxmeter.client.target import Target
     from voxmeter.suites.suite import Item, Suite
 
@@ -44,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     from voxmeter.client.access import redactor
     from voxmeter.client.bench_rules import refuse_lost_text, refuse_unbuilt
     from voxmeter.client.cli import DONE, ENDPOINT_FAILED
+    from voxmeter.client.shots import refuse_lost_examples
 
     bench = config.load(args.bench)
     findings = Findings(redactor(bench))
@@ -51,9 +53,13 @@ def run(args: argparse.Namespace) -> int:
     with findings.may_fail("features"):
         refuse_unbuilt(bench)
     suites = _check_suites(bench, findings)
+    _check_conditions(bench, findings)
     items = [item for suite in suites for item in suite.items]
     with findings.may_fail("features"):
-        refuse_lost_text(bench, [one.name for one in bench.endpoints], items)
+        names = [one.name for one in bench.endpoints]
+        refuse_lost_text(bench, names, items)
+        for note in refuse_lost_examples(bench, names, items):
+            findings.note("features", note)
     with findings.may_fail("transcribe"):
         _check_model(bench, {item.language for item in items}, findings)
     question = None if args.offline or args.no_question else _question(items, findings)
@@ -131,19 +137,24 @@ class Question(NamedTuple):
 
     item: Item
     clip: Clip
+    earlier: Examples
 
 
 def _question(items: Sequence[Item], findings: Findings) -> Question | None:
     """Return the first question that can be spoken, None if there is none among the first items."""
     from voxmeter.client.clips import render
+    from voxmeter.client.shots import NO_EXAMPLES, examples
     from voxmeter.client.speakers import speaker
     from voxmeter.endpoints.errors import ClipError, UserError
 
     for item in items[:_TRIED]:
         try:
-            return Question(item, render(item, speaker))
+            clip, earlier = render(item, speaker), NO_EXAMPLES
+            if item.shots_via == "history":
+                earlier = examples(item, "clean", lambda one, _: render(one, speaker))
         except (ClipError, UserError):
             continue  # told of above
+        return Question(item, clip, earlier)
     findings.note("question", "no item can be spoken, so the endpoints are asked nothing")
     return None
 
@@ -166,8 +177,22 @@ def _check_suites(bench: Bench, findings: Findings) -> list[Suite]:
             for warning in suite.warnings:
                 findings.note(f"suite {suite.name}", warning)
             _check_clips(suite, findings)
-            _check_voices(suite, findings)
+            _check_voices(suite, bench.suite_conditions(table), findings)
     return suites
+
+
+def _check_conditions(bench: Bench, findings: Findings) -> None:
+    from voxmeter.client.conditions import check_condition
+    from voxmeter.client.effects.steps import effects
+
+    used = {name for suite in bench.suites for name in bench.suite_conditions(suite)}
+    for condition in bench.conditions:
+        if condition.name in used:
+            what = f"condition {condition.name}"
+            with findings.may_fail(what):
+                check_condition(bench, condition)
+                names = " or ".join(dict.fromkeys(name for name, _ in effects(condition.chain)))
+                findings.good(what, names or "does nothing")
 
 
 def _check_clips(suite: Suite, findings: Findings) -> None:
@@ -202,11 +227,12 @@ def _counter(what: str) -> Callable[[int], None]:
     return show
 
 
-def _check_voices(suite: Suite, findings: Findings) -> None:
+def _check_voices(suite: Suite, conditions: Sequence[str], findings: Findings) -> None:
     from voxmeter.client.clips import speakers_of
     from voxmeter.client.speakers import check
 
-    for name in speakers_of(suite.items):
+    asked = (suite.asked(item, condition) for condition in conditions for item in suite.items)
+    for name in speakers_of(asked):
         with findings.may_fail(f"voice {name}"):
             check(name)
             findings.good(f"voice {name}", "is installed")
@@ -262,7 +288,7 @@ def _ask(target: Target, question: Question, findings: Findings) -> None:
     from voxmeter.endpoints.errors import EndpointError
 
     what = f"endpoint {target.name}"
-    found = rehearse(target, question.item, question.clip)
+    found = rehearse(target, question.item, question.clip, question.earlier)
     row = found.row
     asked = f'asked "{question.item.item}"'
     if row["connect_ms"] is not None:

@@ -188,6 +188,8 @@ def _say(prepared: Prepared, folder: RunFolder) -> None:
     for suite in prepared.suites:
         for warning in suite.warnings:
             print(f"{suite.name}: {warning}")
+    for note in prepared.notes:
+        print(note)
     print(f"Run folder: {folder.path}")
 
 
