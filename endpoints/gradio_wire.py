@@ -59,8 +59,8 @@ class Client:
         self._doing: Doing = "nothing"
         self._head: Response | None = None
         self._body = bytearray()
-        self._pcm, self._asked = bytearray(), ""
-        self._wav = b""
+        self._pcm, self._text = bytearray(), ""
+        self._wav, self._asked = b"", ""  # of the question under way
         self._before: Sequence[Json] = ()
         self._turn = 0
         self._answer = self._expected()
@@ -105,13 +105,14 @@ class Client:
 
     def text(self, text: str) -> Step:
         """Keep what is asked in writing."""
-        self._asked = text
+        self._text = text
         return Step()
 
     def end_turn(self) -> Step:
         """Upload the question where one is wanted, else call the function."""
         self._wav = wav_file(bytes(self._pcm), self._rate) if "audio" in self._plan.used else b""
         self._pcm.clear()
+        self._asked, self._text = clean(self._text), ""
         self._turn += 1
         self._answer = self._expected()
         if not self._wav or not self._app.queued:
@@ -238,7 +239,7 @@ class Client:
         settings = self._settings
         values: dict[str, Json] = {
             "audio": self._file(uploaded) if "audio" in self._plan.used else None,
-            "text": clean(self._asked),
+            "text": self._asked,
             "instructions": clean(settings.instructions),
             "model": settings.model,
             "voice": settings.voice,
@@ -317,7 +318,10 @@ class Client:
         """Return path and query of a file that an output names; None if it names none."""
         url, path = found.get("url"), found.get("path") or found.get("name")
         if isinstance(url, str) and url:
-            parts = urlsplit(clean(url))
+            try:
+                parts = urlsplit(clean(url))
+            except ValueError:
+                return None
             own = parts.path if parts.path.startswith(f"{self._base}/") else self._base + parts.path
             return f"{own}?{parts.query}" if parts.query else own
         if isinstance(path, str) and path:

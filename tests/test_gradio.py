@@ -205,9 +205,12 @@ def test_outputs_of_the_last_answer_are_fed_back_and_before_it_what_the_options_
     assert ask(codec)[1:] == ["one", "c", None]
 
 
-def test_a_question_in_writing_alone_is_not_uploaded() -> None:
+def test_a_question_in_writing_alone_is_not_uploaded_and_is_asked_once() -> None:
     codec = ready(WORDS, config([3], [3]))
     assert ask(codec, "Who?") == ["Who?"]
+    hear(codec, [Response()])
+    told(codec, completed(["Me."]), over=True)
+    assert ask(codec, "") == [""]
     assert (codec.traits.takes_text, codec.traits.reply_channel) == (True, "text")
 
 
@@ -592,9 +595,13 @@ def test_edits_lead_from_any_value_to_any_other_and_leave_the_old_one_alone(
     assert json.dumps(old) == before
 
 
-def test_lists_can_be_appended_to() -> None:
+def test_lists_can_be_added_to_appended_to_and_cut_at_their_end() -> None:
     message = Fields("gradio", Text(""), {})
     assert patched(message, [1], [["append", [], [2]]]) == [1, 2]
+    assert patched(message, [1], [["add", [1], [2]], ["append", [1], [3]]]) == [1, [2, 3]]
+    # the places are those before the change, or those during it (Gradio 6): the same is left
+    for places in ((1, 2), (1, 1)):
+        assert patched(message, [1, 2, 3], [["delete", [at], None] for at in places]) == [1]
 
 
 @given(VALUES, st.lists(VALUES, max_size=3))
@@ -611,9 +618,9 @@ def test_any_edits_are_a_value_or_a_protocol_error(old: Json, made: list[Json]) 
 
 
 def test_sound_is_the_file_that_the_best_output_names() -> None:
-    outputs: list[Any] = ["", {"path": None}, None, file()]
-    settings = Settings(options=options(audio_output=[2, 1, 3]))
-    codec = called(settings, config([2, 3], [3, 5, 5, 5]))
+    outputs: list[Any] = ["", {"path": None}, None, {"url": "http://[nowhere"}, file()]
+    settings = Settings(options=options(audio_output=[2, 1, 3, 4]))
+    codec = called(settings, config([2, 3], [3, 5, 5, 5, 5]))
     (asked,) = told(codec, completed(outputs), over=True).messages
     assert asked == Request(b"", {}, "GET", "/gradio_api/file=/tmp/a%20b.wav")
     step = hear(codec, [Response(), Binary(WAV[:50]), Binary(WAV[50:]), Ended()])
@@ -773,6 +780,16 @@ JUNK = st.recursive(
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=4,
 )
+ODD = st.sampled_from(["", "http://[", "//x/y.m3u8", "\ud800", "a\n?b.m3u8", "http://h:x/?q"])
+FILES = st.fixed_dictionaries(
+    {},
+    optional={
+        "url": JUNK | ODD,
+        "path": JUNK | ODD,
+        "is_stream": JUNK,
+        "data": JUNK | st.sampled_from(["data:,", "UklGRg=="]),
+    },
+)
 
 
 @given(
@@ -782,7 +799,7 @@ JUNK = st.recursive(
             st.fixed_dictionaries(
                 {},
                 optional={
-                    "output": JUNK | st.fixed_dictionaries({"data": JUNK | st.just([{}, {}])}),
+                    "output": JUNK | st.fixed_dictionaries({"data": JUNK | st.tuples(JUNK, FILES)}),
                     "success": JUNK,
                     "event_id": JUNK,
                     "message": JUNK,
@@ -799,8 +816,9 @@ def test_events_with_fields_of_any_kind_are_events_or_a_protocol_error(
     for name, fields in events:
         with suppress(ProtocolError):
             told(codec, f"data: {json.dumps({'msg': name, **fields})}\n\n")
-    with suppress(ProtocolError):
-        hear(codec, [Ended()])
+    for message in (Ended(), Fetched(LIST, body=b"#EXTM3U\n#EXT-X-ENDLIST"), *answer(WAV)):
+        with suppress(ProtocolError):
+            codec.receive(message)
 
 
 @given(st.lists(st.binary(max_size=50), max_size=6))

@@ -82,6 +82,7 @@ def inference_fn(
     spoken = b""
     for number in range(CHUNKS):
         wait_for(f"go-{number}")
+        print(f"made piece {number}", flush=True)
         chunk = tone(400, 300 + 100 * number)
         spoken += chunk
         yield history, inputs, "", "", wav(chunk), None

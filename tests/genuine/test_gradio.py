@@ -12,7 +12,7 @@ import pytest
 from attempt_logs import voice
 from captures import attempt_in
 
-from genuine.programs import HERE, python_of, running
+from genuine.programs import HERE, Program, python_of, running
 from voxmeter.client.audio import to_pcm16
 from voxmeter.client.capture import Utterance
 from voxmeter.client.finish import finish
@@ -61,10 +61,15 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def url(folder: Path, quiet: dict[str, str]) -> Iterator[str]:
+def app(folder: Path, quiet: dict[str, str]) -> Iterator[Program]:
     program = (HERE / "gradio_server.py", folder)
     with running(python_of("gradio"), *program, environment=quiet) as server:
-        yield f"http://127.0.0.1:{server.port}"
+        yield server
+
+
+@pytest.fixture
+def url(app: Program) -> str:
+    return f"http://127.0.0.1:{app.port}"
 
 
 @pytest.fixture
@@ -92,6 +97,7 @@ async def ask(
     text: str = "",
     key: str | None = None,
     listen: Callable[[Event], None] = lambda _: None,
+    patience: Patience = BRIEF,
     **options: Json,
 ) -> Heard:
     """Hold one session through the driver, as a run does."""
@@ -106,7 +112,7 @@ async def ask(
         listen(event)
 
     settings = Settings(options=options)
-    target = Target("app", kind, url, settings, patience=BRIEF, api_key=key)
+    target = Target("app", kind, url, settings, patience=patience, api_key=key)
     capture = await attempt(target, question, text=text, listen=both)
     return Heard(finish(capture, attempt_in(folder)), events)
 
@@ -129,6 +135,22 @@ async def test_each_piece_of_streamed_sound_is_heard_before_the_next_is_made(
     # that holds them once more was left alone.
     assert 1200 <= heard.row["latency"]["reply_ms"] <= 1200 + 3 * 2048 / 22.05
     assert heard.row["latency"]["first_audible_ms"] < heard.row["latency"]["first_text_ms"]
+
+
+async def test_a_session_that_leaves_ends_its_call_and_the_next_one_is_served(
+    app: Program, url: str, gates: Gates, tmp_path: Path
+) -> None:
+    gates.open("0")
+    before = len(app.lines)
+    short = Patience(first_reply_timeout_s=20, reply_limit_s=1)
+    heard = await ask(url, tmp_path, "glm-4-voice", patience=short)
+    assert (heard.row["status"], heard.count(ReplyAudio)) == ("truncated", 1)
+    gates.open_all()
+    heard = await ask(url, tmp_path, "glm-4-voice")
+    assert (heard.row["status"], heard.row["reply_text"]) == ("ok", "Turn 1, at 0.2.")
+    made = [line for line in app.lines[before:] if line.startswith("made piece")]
+    # Gradio sees that nobody listens when the call gives its next piece, and asks for no other.
+    assert made == [f"made piece {number}" for number in (0, 1, 0, 1, 2)]
 
 
 async def test_the_tokens_of_a_turn_are_passed_back_for_the_next(url: str, gates: Gates) -> None:
