@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.aggregate import Level, Rounding, Scheme
+from voxmeter.scoring.checks import Check
 
 Kind = Literal["choice", "number", "yes-no", "true-false", "name", "open"]
 KINDS: tuple[Kind, ...] = ("choice", "number", "yes-no", "true-false", "name", "open")
@@ -129,8 +130,10 @@ class Item:
     shots_via: ShotsVia = "clip"
     shot_gap_ms: float = 1000.0
     keep_last_ms: float | None = None
+    written: str = ""
     rubric: str = ""
     told: str = ""
+    checks: tuple[Check, ...] = ()
     origin: Origin = ""
     first: bool = False
 
@@ -150,10 +153,17 @@ class Item:
             "question_via": self.question_via,
             "shots": len(self.shots),
             "shots_via": self.shots_via if self.shots else None,
+            "written": self.written,
             "rubric": self.rubric,
             "told": self.told,
+            "checks": [check.row() for check in self.checks],
             "origin": self.origin,
         }
+
+    @property
+    def text(self) -> str:
+        """What is written to the endpoint beside the clip; empty where nothing is."""
+        return (self.written or self.question) if self.question_via == "text" else ""
 
     def parts(self) -> Iterator[Part]:
         """Yield everything that is spoken or played, the examples first."""

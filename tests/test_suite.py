@@ -103,8 +103,12 @@ def test_a_row_is_as_the_run_folder_has_it() -> None:
         "language": "de",
         "question_via": None,
         "shots": 0,
+        "shots_via": None,
+        "written": "",
         "rubric": "",
         "told": "",
+        "checks": [],
+        "origin": "",
     }
     assert item("n").row()["reference"] == "1"
     assert replace(one, reference=()).row()["reference"] is None
