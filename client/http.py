@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from dataclasses import dataclass, field
 from urllib.parse import SplitResult, quote, urlsplit
 
 import h11
@@ -21,32 +20,15 @@ import h11
 from voxmeter.client import http_proxy
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.dialing import bare, connect_error, loopback, tls_context
-from voxmeter.client.http_link import Link, dial
-from voxmeter.client.http_words import refusal
+from voxmeter.client.http_exchange import Exchange
+from voxmeter.client.http_link import dial
 from voxmeter.client.transport import Arrival, TransportSettings
-from voxmeter.endpoints.codec import (
-    Address,
-    Binary,
-    Ended,
-    Fetched,
-    Message,
-    Request,
-    Response,
-)
-from voxmeter.endpoints.errors import (
-    ConnectError,
-    ConnectionLostError,
-    EndpointError,
-    ProtocolError,
-)
+from voxmeter.endpoints.codec import Address, Message, Request
+from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, EndpointError
 
-_LARGEST_HEAD = 128 * 1024
-_REFUSAL_BYTES = 4 * 1024  # of a refused request's body; nobody reads more
-_REFUSAL_S = 2.0
 _SPARE = 2  # connections that wait for a further request beside the main one
 _KEPT = "%/?=&:+,;@!$'()*~[]"  # of a target that may hold letters HTTP cannot carry
 _PORTS = {"http": 80, "https": 443}
-_ANSWER = b"HTTP/"
 _DEFAULTS = {"User-Agent": "voxmeter", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
@@ -63,12 +45,12 @@ class HttpTransport:
         self._clock = clock or SystemClock()
         self._limit = settings.max_message_mib * 2**20
         self._address = Address("")
-        self._link: _Exchange | None = None
-        self._asked: asyncio.Queue[_Exchange | ConnectionLostError] = asyncio.Queue()
+        self._link: Exchange | None = None
+        self._asked: asyncio.Queue[Exchange | ConnectionLostError] = asyncio.Queue()
         self._arrived: asyncio.Queue[Arrival | EndpointError] = asyncio.Queue(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._answering = False
-        self._spare: list[_Exchange] = []
+        self._spare: list[Exchange] = []
         self._rtt_ms: float | None = None
 
     async def connect(self, address: Address) -> None:
@@ -154,7 +136,16 @@ class HttpTransport:
             await self._arrived.put(error)
 
     async def _fetched(self, request: Request) -> Arrival:
-        exchange = await self._beside()
+        """Send a request beside; ask again where a connection was closed that had been kept."""
+        while (kept := self._kept()) is not None:
+            try:
+                return await self._fetched_by(kept, request)
+            except ConnectionLostError:
+                if request.method != "GET":
+                    raise
+        return await self._fetched_by(await self._dial(_parts(self._address.url)), request)
+
+    async def _fetched_by(self, exchange: Exchange, request: Request) -> Arrival:
         try:
             await exchange.ask(self._head(request, exchange), request.body)
             whole = await exchange.whole(request.aside, self._secrets(), self._limit)
@@ -167,16 +158,11 @@ class HttpTransport:
             await exchange.link.close()
         return whole
 
-    async def _beside(self) -> _Exchange:
-        """Return a connection beside the main one: one that waits for a request, or a new one."""
-        while self._spare:
-            exchange = self._spare.pop()
-            if exchange.renew():
-                return exchange
-            await exchange.link.close()
-        return await self._dial(_parts(self._address.url))
+    def _kept(self) -> Exchange | None:
+        """Return a connection beside the main one that waits for a request, None for none."""
+        return self._spare.pop() if self._spare else None
 
-    async def _free(self) -> _Exchange:
+    async def _free(self) -> Exchange:
         """Return a connection that waits for a request."""
         if self._link is None:
             raise ConnectionLostError(None, "not connected")
@@ -185,7 +171,7 @@ class HttpTransport:
             self._link = await self._dial(_parts(self._address.url))
         return self._link
 
-    async def _dial(self, parts: SplitResult) -> _Exchange:
+    async def _dial(self, parts: SplitResult) -> Exchange:
         url = self._address.url
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
         proxy = None
@@ -196,21 +182,21 @@ class HttpTransport:
             if proxy is None:
                 link = await dial(host, port, context, self._clock, self._limit)
                 self._rtt_ms = link.connect_ms
-                return _Exchange(link)
+                return Exchange(link)
             link = await dial(proxy.host, proxy.port, None, self._clock, self._limit)
             if context is None:
-                return _Exchange(link, proxy)
+                return Exchange(link, proxy)
             try:
                 await http_proxy.tunnel(link, proxy, f"{parts.hostname}:{port}")
                 await link.secure(context, host)
             except BaseException:
                 await link.close()
                 raise
-            return _Exchange(link)
+            return Exchange(link)
         except OSError as error:
             raise connect_error(error, url if proxy is None else proxy.shown) from error
 
-    def _head(self, request: Request, exchange: _Exchange) -> h11.Request:
+    def _head(self, request: Request, exchange: Exchange) -> h11.Request:
         parts = _parts(self._address.url)
         own = parts.path or "/"
         target = request.path or (f"{own}?{parts.query}" if parts.query else own)
@@ -229,158 +215,6 @@ class HttpTransport:
         """Return the credentials among the headers, which a peer might repeat."""
         values = self._address.headers.values()
         return tuple(word for value in values for word in value.split() if len(word) >= 8)
-
-
-@dataclass(slots=True)
-class _Exchange:
-    """One connection, and the request on it that is being answered.
-
-    Attributes:
-        link: The connection.
-        proxy: The proxy that is told whom a plain request is for; None without one.
-    """
-
-    link: Link
-    proxy: http_proxy.Proxy | None = None
-    _state: h11.Connection = field(
-        default_factory=lambda: h11.Connection(h11.CLIENT, max_incomplete_event_size=_LARGEST_HEAD)
-    )
-    _last: bytes = b""
-    _t_ns: int = 0
-
-    def renew(self) -> bool:
-        """Return whether another request may be sent here, and get ready for it."""
-        if not self.link.usable:
-            return False
-        if self._state.our_state is h11.IDLE:
-            return True
-        if self._state.our_state is h11.DONE and self._state.their_state is h11.DONE:
-            self._state.start_next_cycle()
-            return True
-        return False
-
-    async def ask(self, head: h11.Request, body: bytes) -> None:
-        """Send a whole request."""
-        parts: list[h11.Event] = [head, h11.Data(data=body), h11.EndOfMessage()]
-        sent = [self._state.send(part) or b"" for part in parts]
-        await self.link.write(b"".join(sent))
-
-    async def answer(self, secrets: tuple[str, ...], limit: int) -> AsyncIterator[Arrival]:
-        """Yield what comes until the answer is over.
-
-        Args:
-            secrets: What is taken out of the words of a refusal.
-            limit: Largest body, bytes.
-        """
-        taken, pieces = 0, bytearray()
-        while True:
-            event = self._parsed()
-            if pieces and not isinstance(event, h11.Data):  # all of one read is one piece
-                yield Arrival(self._t_ns, Binary(bytes(pieces)))
-                pieces.clear()
-            match event:
-                case None:
-                    await self._more()
-                case h11.Response(status_code=status) if not 200 <= status < 300:
-                    yield await self._refused(event, secrets)
-                    return
-                case h11.Response(status_code=status):
-                    yield Arrival(self._t_ns, Response(status, self._headers(event)))
-                case h11.Data(data=data):
-                    taken += len(data)
-                    if taken > limit:
-                        found = "a body was larger than max_message_mib"
-                        raise ProtocolError("http", found, Binary(bytes(data)))
-                    pieces += data
-                case h11.EndOfMessage():
-                    yield Arrival(self._t_ns, Ended())
-                    return
-                case _:
-                    continue  # 1xx: the real answer follows
-
-    async def whole(self, aside: str, secrets: tuple[str, ...], limit: int) -> Arrival:
-        """Return the answer as one message, with the moment at which it was complete.
-
-        Args:
-            aside: What the request was called.
-            secrets: What is taken out of the words of a refusal.
-            limit: Largest body, bytes.
-        """
-        status, headers, body, t_ns = 200, {}, bytearray(), 0
-        async for t_ns, message in self.answer(secrets, limit):
-            match message:
-                case Response():
-                    status, headers = message.status, dict(message.headers)
-                case Binary(data):
-                    body += data
-                case Ended(code, reason) if code is not None:
-                    return Arrival(t_ns, Fetched(aside, code, reason=reason))
-                case _:
-                    continue  # the end as it should be
-        return Arrival(t_ns, Fetched(aside, status, headers, bytes(body)))
-
-    async def _refused(self, head: h11.Response, secrets: tuple[str, ...]) -> Arrival:
-        body = bytearray()
-        t_ns = self._t_ns
-        try:
-            async with asyncio.timeout(_REFUSAL_S):
-                while len(body) < _REFUSAL_BYTES:
-                    event = await self._next()
-                    if not isinstance(event, h11.Data):
-                        break
-                    body += event.data
-        except (TimeoutError, ConnectionLostError, ProtocolError):
-            pass  # its words are a courtesy
-        if self._state.their_state is not h11.DONE:
-            self._state.send_failed()
-        headers = self._headers(head, strict=False)
-        words = refusal(bytes(head.reason).decode("latin-1"), headers, bytes(body), secrets)
-        return Arrival(t_ns, Ended(head.status_code, words))
-
-    async def _next(self) -> h11.Event:
-        while (event := self._parsed()) is None:
-            await self._more()
-        return event
-
-    async def _more(self) -> None:
-        self._check_start()
-        self._t_ns, self._last = await self.link.read()
-        self._state.receive_data(self._last)
-
-    def _parsed(self) -> h11.Event | None:
-        """Return what comes next, None if more bytes are needed to tell."""
-        amid = self._state.their_state is h11.SEND_BODY
-        try:
-            event = self._state.next_event()
-        except h11.RemoteProtocolError as error:
-            if not self._last:
-                where = "amid a body" if amid else "without an answer"
-                raise ConnectionLostError(None, f"closed {where}") from error
-            found = f"does not answer as HTTP ({error})"
-            raise ProtocolError("http", found, Binary(self._last)) from error
-        if event is h11.NEED_DATA:
-            return None
-        if isinstance(event, h11.ConnectionClosed) or not isinstance(event, h11.Event):
-            raise ConnectionLostError(None, "closed without an answer")
-        return event
-
-    def _check_start(self) -> None:
-        """Refuse what cannot become an answer, rather than wait for the rest of its head."""
-        if self._state.their_state is h11.SEND_RESPONSE:
-            held = bytes(self._state.trailing_data[0])
-            if not (held.startswith(_ANSWER) or _ANSWER.startswith(held)):
-                raise ProtocolError("http", "does not answer as HTTP", Binary(held))
-
-    def _headers(self, head: h11.Response, *, strict: bool = True) -> dict[str, str]:
-        found = {
-            bytes(name).decode("latin-1"): bytes(value).decode("latin-1")
-            for name, value in head.headers
-        }
-        packed = found.get("content-encoding", "identity")
-        if strict and packed.lower() not in {"identity", ""}:
-            problem = f"the body is packed as {packed}, which was not asked for"
-            raise ProtocolError("http", problem, Response(head.status_code, found))
-        return found
 
 
 def _parts(url: str) -> SplitResult:

@@ -13,7 +13,7 @@ import pytest
 from http_peer import Asked, Peer, Play, serving
 from test_websocket import certificate
 
-from voxmeter.client import http, http_link
+from voxmeter.client import http_exchange, http_link
 from voxmeter.client.clock import SystemClock
 from voxmeter.client.http import HttpTransport
 from voxmeter.client.http_words import refusal
@@ -363,7 +363,7 @@ async def test_a_refusal_before_the_whole_request_was_read_is_heard() -> None:
 async def test_a_refusal_whose_words_never_end_is_a_refusal_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http, "_REFUSAL_S", 0.05)
+    monkeypatch.setattr(http_exchange, "_REFUSAL_S", 0.05)
 
     async def play(peer: Peer) -> None:
         await peer.request()
@@ -803,6 +803,47 @@ async def test_a_connection_beside_is_used_again_and_a_closed_one_is_not() -> No
             await transport.send(beside("x", path))
             await arrivals(transport, 1)
     assert connections == [[], ["/1", "/2", "/last"], ["/3"]]
+
+
+@pytest.mark.parametrize("seen", [True, False])
+async def test_a_connection_beside_that_was_closed_meanwhile_is_opened_anew(*, seen: bool) -> None:
+    """Seen before the next request is sent, or only when nothing answers it."""
+    connections: list[list[str]] = []
+    asked_again = asyncio.Event()
+
+    async def play(peer: Peer) -> None:
+        mine: list[str] = []
+        connections.append(mine)
+        mine.append((await peer.request()).target)
+        await peer.whole(b"")
+        if not seen:
+            await peer.request()
+            asked_again.set()
+
+    async with connected(play) as transport:
+        await transport.send(beside("x", "/1"))
+        await arrivals(transport, 1)
+        if seen:
+            await transport._spare[0].link._closed.wait()
+        await transport.send(beside("x", "/2"))
+        (got,) = await arrivals(transport, 1)
+        assert isinstance(got.message, Fetched)
+    assert connections == [[], ["/1"], ["/2"]]
+    assert asked_again.is_set() is not seen
+
+
+async def test_what_changes_something_is_not_sent_twice() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.whole(b"")
+        await peer.request()
+
+    async with connected(play) as transport:
+        await transport.send(beside("x", "/1"))
+        await arrivals(transport, 1)
+        await transport.send(Request(b"", {}, "POST", "/2", "y"))
+        with pytest.raises(ConnectionLostError, match="closed without an answer"):
+            await arrivals(transport, 1)
 
 
 async def test_a_refusal_beside_is_told_with_its_words_and_ends_nothing() -> None:
