@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from voxmeter.client import figures
+from voxmeter.client import figures, report_analyses, report_judges
 from voxmeter.client.escape import markdown
 from voxmeter.client.table import cell_name
 from voxmeter.client.trial_lines import TrialLine
@@ -46,7 +46,9 @@ def report(summary: Summary, run: Mapping[str, Any], lines: Iterable[TrialLine])
     yield from _headline(summary)
     yield from _latency(summary)
     yield from _answers(summary)
+    yield from _judges(summary)
     yield from _groups(summary)
+    yield from _analyses(summary)
     yield from _failures(summary)
     yield from _warnings(summary)
     yield from _gates(summary)
@@ -71,10 +73,18 @@ def _names(cell: Mapping[str, Any], cells: Cells) -> list[str]:
 def _headline(summary: Summary) -> Iterator[str]:
     cells = summary["cells"]
     heads = ["endpoint", "suite", "ok / planned", "accuracy", "parsed"]
+    judged = [report_judges.summary_of(cell["metrics"]) for cell in cells]
+    heads += ["judged"] if any(judged) else []
     heads += ["first audible p50, ms", "p90", "first packet p50", "reply p50"]
+    rows = [_headline_row(cell, cells) for cell in cells]
+    if any(judged):
+        rows = [
+            [*row[:5], markdown(found) or "-", *row[5:]]
+            for row, found in zip(rows, judged, strict=True)
+        ]
     yield ""
     yield "## Results"
-    yield from _table(heads, (_headline_row(cell, cells) for cell in cells))
+    yield from _table(heads, rows)
     yield ""
     for name in ("accuracy", "parse_rate", "first_audible_ms", "first_packet_ms", "reply_ms"):
         yield f"- **{name}**: {figures.meaning(name).text}"
@@ -150,11 +160,14 @@ def _answers(summary: Summary) -> Iterator[str]:
     yield "## Answers and speech"
     yield from _table(
         heads,
-        ([name, *(_with_n(name, cell["metrics"].get(name)) for cell in cells)] for name in names),
+        (
+            [markdown(name), *(_with_n(name, cell["metrics"].get(name)) for cell in cells)]
+            for name in names
+        ),
     )
     yield ""
     for name in names:
-        yield f"- **{name}**: {figures.meaning(name).text}"
+        yield f"- **{markdown(name)}**: {figures.meaning(name).text}"
 
 
 def _with_n(name: str, entry: Mapping[str, Any] | None) -> str:
@@ -169,14 +182,32 @@ def _with_n(name: str, entry: Mapping[str, Any] | None) -> str:
     return f"{figures.any_figure(name, entry)} ({', '.join(more)})"
 
 
+def _judges(summary: Summary) -> Iterator[str]:
+    if not summary.get("judges"):
+        return
+    yield ""
+    yield "## Judges"
+    for part in report_judges.tables(summary["judges"]):
+        if isinstance(part, str):
+            yield ""
+            yield part
+        else:
+            yield from _table(*part)
+
+
 def _groups(summary: Summary) -> Iterator[str]:
     cells = [cell for cell in summary["cells"] if cell["groups"] and cell.get("control") is None]
     if not cells:
         return
     yield ""
     yield "## Groups"
+    judged = any(
+        report_judges.summary_of(group["metrics"]) for cell in cells for group in cell["groups"]
+    )
     heads = ["endpoint", "suite", "group", "accuracy", "n", "first audible p50, ms"]
-    yield from _table(heads, _group_rows(cells, summary["cells"]))
+    heads += ["judged"] if judged else []
+    rows = _group_rows(cells, summary["cells"])
+    yield from _table(heads, (row if judged else row[:-1] for row in rows))
 
 
 def _group_rows(cells: Cells, every: Cells) -> Iterator[list[str]]:
@@ -190,7 +221,15 @@ def _group_rows(cells: Cells, every: Cells) -> Iterator[list[str]]:
                 figures.rate(accuracy),
                 str(accuracy["n"] if accuracy else 0),
                 figures.time(audible, "p50") if audible else "n/a (0 timed)",
+                markdown(report_judges.summary_of(group["metrics"])) or "-",
             ]
+
+
+def _analyses(summary: Summary) -> Iterator[str]:
+    for shown in report_analyses.tables(summary):
+        yield from ("", f"## {shown.heading}")
+        yield from ("", shown.note) if shown.note else ()
+        yield from _table(shown.heads, shown.rows)
 
 
 def _failures(summary: Summary) -> Iterator[str]:
@@ -251,7 +290,9 @@ def _trials(lines: Iterator[TrialLine]) -> Iterator[str]:
     heads = ["endpoint", "item", "question", "reply", "answer", "right answer", "right", "rule"]
     heads += ["first audible, ms", "status"]
     shown = list(islice(lines, MOST_TRIALS))
-    yield from _table(heads, map(_trial_row, shown))
+    judged = any(line.judged for line in shown)
+    heads += ["judged"] if judged else []
+    yield from _table(heads, (_trial_row(line) + _judged(line, show=judged) for line in shown))
     rest = sum(1 for _ in lines)
     if rest:
         yield ""
@@ -277,6 +318,11 @@ def _trial_row(line: TrialLine) -> list[str]:
         "-" if audible is None else f"{audible:.0f}",
         "warm-up" if warmup else trial["status"],
     ]
+
+
+def _judged(line: TrialLine, *, show: bool) -> list[str]:
+    told = [f"{judge} {verdict}" for judge, verdict in line.judged.items()]
+    return [markdown(", ".join(told)) or "-"] if show else []
 
 
 class _Clips:

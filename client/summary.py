@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from voxmeter.client.advice import warnings_of
+from voxmeter.client.aggregates import declared, tables
+from voxmeter.client.analyses import analyses_of
 from voxmeter.client.columns import (
     ABSENT,
     LEFT_OUT,
@@ -31,7 +33,7 @@ from voxmeter.client.columns import (
 )
 from voxmeter.client.gates import judge
 from voxmeter.client.judge_summary import judge_figure, judges_block
-from voxmeter.client.planned import expected_latency, planned_cells
+from voxmeter.client.planned import endpoint_config, expected_latency, planned_cells
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.scoring.definitions import LATENCY, SPEECH, definition, is_judged
 from voxmeter.scoring.stats import Indices, Interval, mean_interval, percentile
@@ -123,6 +125,9 @@ def summary_of(columns: Columns, run: Row, gates: Sequence[Gate] = ()) -> Json:
         "audit": _audit(columns),
         "calibration": _calibration(columns, run),
     }
+    analyses = analyses_of(columns, run, _accuracies, seed)
+    if analyses:
+        summary["analyses"] = analyses
     judged = judges_block(columns, seed)
     if judged is not None:
         summary["judges"] = judged
@@ -170,6 +175,11 @@ def _cell(
         "groups": _groups(columns, counted, seed),
         "cold": _cold(columns, cold),
     }
+    cell["size"] = str(endpoint_config(run, names[0]).get("size") or "")
+    scheme = declared(run, names[1])
+    if scheme is not None:
+        answers = {name: found[:2] for name, found in _answer_values(columns, counted).items()}
+        cell["tables"] = tables(columns, counted, scheme, answers, seed)
     if expected is not None:
         cell["control"] = {"expected": expected}
     return cell
@@ -217,7 +227,20 @@ def metrics_of(columns: Columns, rows: Indices, seed: int = 0, *, every: bool = 
     return found if every else {name: entry for name, entry in found.items() if entry["n"]}
 
 
+def _accuracies(columns: Columns, rows: Indices) -> tuple[Indices, Floats]:
+    return _answer_values(columns, rows)["accuracy"][:2]
+
+
 def _answers(columns: Columns, rows: Indices, seed: int) -> Json:
+    return {
+        name: _mean(columns, name, chosen, values, seed) | more
+        for name, (chosen, values, more) in _answer_values(columns, rows).items()
+    }
+
+
+def _answer_values(
+    columns: Columns, rows: Indices
+) -> dict[str, tuple[Indices, Floats, dict[str, int]]]:
     """Headline accuracy and its kin; all but `text_accuracy` and the parsed one share their n."""
     state = columns.column("accuracy").state[rows]
     not_scored = (state == ABSENT) & columns.with_reply[rows]
@@ -229,7 +252,7 @@ def _answers(columns: Columns, rows: Indices, seed: int) -> Json:
     text = columns.column("text_accuracy").state[rows]
     wrote = rows[(text == SCORED) | (text == UNSCORED)]
     blamed = rows[~columns.ours[rows]]
-    figures: dict[str, tuple[Indices, Floats, dict[str, int]]] = {
+    return {
         "accuracy": (kept, right, beside),
         "accuracy_parsed": (kept[parsed], right[parsed], {}),
         "parse_rate": (kept, parsed.astype(np.float64), {}),
@@ -245,10 +268,6 @@ def _answers(columns: Columns, rows: Indices, seed: int) -> Json:
             {"unscored": int(np.count_nonzero(text == UNSCORED))},
         ),
         "reply_rate": (blamed, columns.with_reply[blamed].astype(np.float64), {}),
-    }
-    return {
-        name: _mean(columns, name, chosen, values, seed) | more
-        for name, (chosen, values, more) in figures.items()
     }
 
 

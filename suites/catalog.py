@@ -7,20 +7,31 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from voxmeter.endpoints.errors import UserError
 from voxmeter.suites.suite import Factory, Suite, check_unique
+
+if TYPE_CHECKING:
+    from voxmeter.suites.analysis import Analysis
 
 GROUP = "voxmeter.suites"
 """Entry-point group of other packages' suites: kind -> factory."""
 
 BUILT_IN: Mapping[str, str] = {
+    "adu-bench": "voxmeter.suites.adu_bench:load",
+    "air-bench": "voxmeter.suites.air_bench:load",
+    "big-bench-audio": "voxmeter.suites.big_bench_audio:load",
     "demo": "voxmeter.suites.demo:load",
     "jsonl": "voxmeter.suites.jsonl:load",
     "voxeval": "voxmeter.suites.voxeval:load",
 }
 """Kinds that come with the program."""
+
+ANALYSES: Mapping[str, str] = {
+    "voxeval": "voxmeter.suites.voxeval_tables:tables",
+}
+"""Kinds with tables of their own beside the figures that every suite has."""
 
 
 def kinds() -> Mapping[str, str]:
@@ -50,6 +61,12 @@ def load(kind: str, name: str, config: Mapping[str, object], base: Path) -> Suit
         raise UserError(place, "no items", "check the path, or drop the suite")
     check_unique(suite.items, place)
     return suite
+
+
+def analysis(kind: str) -> Analysis | None:
+    """Return what draws a kind's own tables, None where it has none."""
+    module, _, attribute = ANALYSES.get(kind, "").partition(":")
+    return cast("Analysis", getattr(import_module(module), attribute)) if module else None
 
 
 def nearest(word: str, known: tuple[str, ...]) -> str:
