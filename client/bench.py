@@ -26,6 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from voxmeter.client import gate_rules
 from voxmeter.client.builtin_name import Builtin, parse_builtin
+from voxmeter.client.effects import steps
 
 
 class _Table(BaseModel):
@@ -60,6 +61,15 @@ def _words(value: object) -> object:
         return tuple(shlex.split(value))
     except ValueError as error:
         raise problem(f"cannot be split into words ({error})", "give a list of words") from None
+
+
+def _chain(value: object) -> object:
+    if not isinstance(value, str):
+        return _tuple(value)
+    try:
+        return tuple(dict(step) for step in steps.ready(value))
+    except ValueError as error:
+        raise problem(*map(str, error.args)) from None
 
 
 def _name(value: str) -> str:
@@ -188,15 +198,15 @@ class Condition(_Table):
     """`[[condition]]`: what happens to the clips on their way."""
 
     name: Name
-    chain: Annotated[tuple[dict[str, JsonValue], ...], BeforeValidator(_tuple)] = ()
+    chain: Annotated[tuple[dict[str, JsonValue], ...], BeforeValidator(_chain)] = ()
 
     @field_validator("chain")
     @classmethod
     def _effects(cls, chain: tuple[dict[str, JsonValue], ...]) -> tuple[dict[str, JsonValue], ...]:
-        for number, step in enumerate(chain, start=1):
-            if not isinstance(step.get("effect"), str) or not step["effect"]:
-                raise problem(f"step {number} has no effect", 'write {effect = "..."} for each')
-        return chain
+        try:
+            return tuple(dict(step) for step in steps.checked(chain))
+        except ValueError as error:
+            raise problem(*map(str, error.args)) from None
 
 
 class Transcribe(_Table):

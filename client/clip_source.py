@@ -8,13 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from voxmeter.client import clips
+from voxmeter.client.conditions import CLEAN, seed_of
 
 if TYPE_CHECKING:
     from voxmeter.client.clips import Clip, SpeakerFor
     from voxmeter.suites.suite import Item
-
-CLEAN = "clean"
-"""Name of the condition that leaves clips as they are."""
 
 KEPT_BYTES = 64 * 2**20
 """Memory for clips that may be asked for again: a demo suite whole, a few minutes of speech."""
@@ -83,7 +81,7 @@ class ClipSource:
         alter = self._alter.get(condition)
         if alter is None:
             return clip
-        return alter(clip, f"{self._seed}/{condition}/{item.suite}/{item.item}")
+        return alter(clip, seed_of(self._seed, condition, item))
 
 
 def _bytes(clip: Clip) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from voxmeter.client import config_errors, presets
+from voxmeter.client.effects import steps
 from voxmeter.client.jsonlines import disk
 from voxmeter.endpoints.errors import UserError
 

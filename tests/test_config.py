@@ -476,10 +476,6 @@ def test_conditions_of_a_suite_are_clean_and_all_unless_it_lists_them(tmp_path: 
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (
-            CONDITION + "chain = [{effect = 'gaussian-noise'}]",
-            '[[condition]] "noisy" chain: this version has no conditions yet',
-        ),
         ("[[judge]]\nname = 'j'\nmodel = 'm'", '[[judge]] "j": this version has no judges yet'),
         ("[publish.mqtt]\nhost = 'h'", "[publish.mqtt]: this version has no publishing yet"),
         (
@@ -522,12 +518,10 @@ def test_replies_in_text_are_asked_for_among_the_options(tmp_path: Path) -> None
     refuse_unbuilt(_load(tmp_path, E + text + S))
 
 
-def test_a_condition_that_no_suite_uses_or_that_does_nothing_is_no_reason_to_refuse(
-    tmp_path: Path,
-) -> None:
+def test_a_condition_may_do_something_or_nothing(tmp_path: Path) -> None:
     refuse_unbuilt(_load(tmp_path, E + S + CONDITION))
     chain = "chain = [{effect = 'gaussian-noise'}]"
-    refuse_unbuilt(_load(tmp_path, E + S + "conditions = ['clean']\n" + CONDITION + chain))
+    refuse_unbuilt(_load(tmp_path, E + S + CONDITION + chain))
 
 
 def test_what_the_command_line_says_goes_before_the_file(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What a condition does to a clip: effects, their parameters, and the draws that fix them."""
