@@ -1,0 +1,166 @@
+"""A benchmark's own tables: its groups drawn together by the rules that its suite declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from voxmeter.client.columns import SCORED, UNSCORED, Columns, Floats
+from voxmeter.scoring.aggregate import (
+    Node,
+    Path,
+    Rounding,
+    Scheme,
+    all_alike,
+    figure,
+    rule_name,
+    scheme_of,
+    tree,
+)
+from voxmeter.scoring.aggregate_interval import Aggregated
+from voxmeter.scoring.definitions import definition, is_judged
+from voxmeter.scoring.stats import Indices
+
+Json = dict[str, Any]
+Values = tuple[Indices, Floats]
+"""The trials that a metric is drawn from, and the value of each."""
+
+ANSWERS = ("accuracy", "accuracy_parsed", "parse_rate")
+LOWEST = "failures_lowest"
+"""Stands behind a judge's rating as it is when each failure of the endpoint gets the lowest one."""
+
+
+def declared(run: Mapping[str, Any], suite: str) -> Scheme | None:
+    """Return the rules that a suite of a run declared, None where it declared none."""
+    row = (run.get("aggregation") or {}).get(suite)
+    return scheme_of(row) if isinstance(row, Mapping) else None
+
+
+def tables(
+    columns: Columns, rows: Indices, scheme: Scheme, answers: Mapping[str, Values], seed: int
+) -> Json:
+    """Return the figures of every group of a cell, and of the cell as a whole, by its rules.
+
+    Args:
+        columns: The run.
+        rows: The cell's trials, no warm-up turns.
+        scheme: The suite's rules.
+        answers: Trials and values of accuracy and its kin.
+        seed: Seed of the intervals.
+
+    Returns:
+        `scheme`, and `figures`: one for each metric and group that has any value.
+    """
+    whole = tree(_paths(columns, rows), scheme.levels)
+    found = {name: answers[name] for name in ANSWERS}
+    for name in sorted(columns.scores):
+        if is_judged(name):
+            found |= _judged(columns, rows, name)
+    figures = [
+        row
+        for name, values in found.items()
+        for row in _of_metric(columns, whole, scheme.rounding, name, values, seed)
+    ]
+    return {"scheme": scheme.row(), "figures": figures}
+
+
+def _judged(columns: Columns, rows: Indices, metric: str) -> dict[str, Values]:
+    """Return what a judge's figure is drawn from, by the rules of `judge_figure`."""
+    name, _, judge = metric.partition(":")
+    column = columns.column(metric)
+    state = column.state[rows]
+    kept, failed = rows[state == SCORED], rows[state == UNSCORED]
+    both = np.concatenate([kept, failed])
+
+    def with_failures(value: float) -> Values:
+        return both, np.concatenate([column.value[kept], np.full(len(failed), value)])
+
+    if name == "judge_accuracy":
+        return {metric: with_failures(0.0)}
+    found: dict[str, Values] = {metric: (kept, column.value[kept])}
+    if name == "position_gap":
+        return found
+    scale = columns.judged[judge].scale(kept) if judge in columns.judged else None
+    if scale is None:  # a mean of stars and points is no figure
+        return {}
+    return found | ({f"{metric}:{LOWEST}": with_failures(scale[0])} if len(failed) else {})
+
+
+def _paths(columns: Columns, rows: Indices) -> list[Path]:
+    return [columns.items[code].path for code in np.unique(columns.item[rows]).tolist()]
+
+
+def _of_metric(
+    columns: Columns,
+    whole: Node,
+    rounding: Rounding,
+    name: str,
+    found: Values,
+    seed: int,
+) -> Iterator[Json]:
+    rows, values = found
+    if not len(rows):
+        return
+    meant = definition(name)
+    drawn = Aggregated(
+        whole,
+        [columns.items[code].path for code in columns.item[rows].tolist()],
+        values,
+        columns.item[rows].astype(np.int64),
+        columns.cluster[rows].astype(np.int64),
+        rate=meant is not None and meant.kind == "rate",
+        seed=seed,
+    )
+    for node in whole.nodes():
+        row = _row(node, drawn, rounding)
+        if row is not None:
+            yield {"metric": name, **row}
+
+
+def _row(node: Node, drawn: Aggregated, rounding: Rounding) -> Json | None:
+    interval = drawn.interval(node)
+    if interval is None:
+        return None
+    leaves = node.leaves()
+    exact = figure(node, drawn.means, drawn.counts)
+    rounded = figure(
+        node,
+        drawn.means,
+        drawn.counts,
+        Rounding(rounding.digits, rounding.mode, True),  # noqa: FBT003
+    )
+    alike = figure(all_alike(node), drawn.means, drawn.counts)
+    assert exact is not None  # noqa: S101 - there is an interval
+    assert rounded is not None  # noqa: S101
+    assert alike is not None  # noqa: S101
+    apart = _plain_mean(node, drawn)
+    chosen = rounded if rounding.at_every_level else exact
+    return {
+        "path": [name for name in node.path if name],
+        "rule": rule_name(node.rule) if node.parts else "items",
+        "value": _number(chosen),
+        "low": _number(interval.low),
+        "high": _number(interval.high),
+        "items": sum(drawn.counts[leaf] for leaf in leaves),
+        "groups": sum(drawn.counts[leaf] > 0 for leaf in leaves),
+        "of": len(leaves),
+        "printed": rounding.text(chosen),
+        "from_raw": rounding.text(exact),
+        "from_rounded": rounding.text(rounded),
+        "micro": _number(alike),
+        "macro": _number(apart),
+    }
+
+
+def _plain_mean(node: Node, drawn: Aggregated) -> Fraction | None:
+    """The mean of a group's parts, each counting alike whatever the rule of the group is."""
+    inner = [figure(part, drawn.means, drawn.counts) for part in node.parts]
+    found = [one for one in inner if one is not None]
+    return sum(found, Fraction(0)) / len(found) if found else None
+
+
+def _number(value: float | Fraction | None) -> float | None:
+    return None if value is None else round(float(value), 6)
