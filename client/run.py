@@ -203,6 +203,9 @@ def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:
         "load_average": load_average(),
         "packages": packages(),
         "suites": {suite.name: suite.sha256() for suite in prepared.suites},
+        "aggregation": {
+            suite.name: suite.scheme().row() for suite in prepared.suites if suite.aggregation
+        },
         "prompts": prepared.prompts.record(),
         "extractor": EXTRACTOR_VERSION,
         "instructions": {one.name: instructions_hash(one) for one in bench.endpoints},
