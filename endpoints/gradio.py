@@ -36,7 +36,7 @@ KIND = Kind(
     about="any Gradio app: a function by its API name, sound streamed or whole",
     codec="voxmeter.endpoints.gradio:client",
     transport=HTTP,
-    known_by="genuine Gradio 3.50, 4.44, 5.3, 5.50 and 6.31",
+    known_by="genuine Gradio 3.50, 4.16, 4.19, 4.44, 5.3, 5.50 and 6.31",
     docs="docs/endpoints/gradio.md",
     options_at="voxmeter.endpoints.gradio:OPTIONS",
 )

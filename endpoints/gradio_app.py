@@ -74,7 +74,7 @@ class App:
             return None
         return (
             f"Gradio {self.version} speaks {self.protocol}, which is not supported: "
-            "bring the app to Gradio 4.4 or later"
+            "bring the app to Gradio 4.9 or later"
         )
 
     @property
