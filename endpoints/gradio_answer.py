@@ -123,6 +123,8 @@ class Answer:
 
     def whole(self, told: Fields) -> Sequence[Event]:
         """Return the events of an answer that is one object (Gradio 3)."""
+        if told.has("error"):
+            return self._kept([self._failure(told)])
         if self._raw is None or told.flag("is_generating", default=False):
             self._take(told, told, first=True)  # what ends a series of outputs has none of its own
         return self._kept([*self._begun(), *self._read(told, final=True)])

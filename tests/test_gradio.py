@@ -750,6 +750,9 @@ def test_gradio_3_says_what_failed() -> None:
     assert step == Step([ReplyStarted(), failed("bad")], [])
     codec = ready(SPOKEN, THREE)
     codec.end_turn()
+    assert hear(codec, answer('{"error": "no GPU"}')) == Step([failed("no GPU")], [])
+    codec = ready(SPOKEN, THREE)
+    codec.end_turn()
     assert codec.receive(Ended(500, "oops")).events == [failed("HTTP 500: oops")]
 
 
