@@ -388,6 +388,29 @@ async def test_a_connection_that_breaks_amid_the_reply_is_disconnected(tmp_path:
     assert "language model: " in (capture.fault or "")
 
 
+async def test_a_server_that_hangs_up_while_whisper_listens_is_connected_to_again(
+    tmp_path: Path,
+) -> None:
+    api, hung_up = Api(), asyncio.Event()
+
+    async def play(peer: Peer) -> None:
+        if hung_up.is_set():
+            await api.play(peer)
+        peer.writer.write_eof()
+        await peer.gone()  # the client has seen it, and closed its side
+        hung_up.set()
+
+    class Slow(Ears):
+        async def hear(self, pcm: bytes, rate: int, limit_s: float) -> tuple[int, str]:
+            await hung_up.wait()
+            return await super().hear(pcm, rate, limit_s)
+
+    async with serving(play) as url:
+        with pipeline(tmp_path, {"llm_base_url": url, "tts": "none"}, Slow()) as made:
+            capture = await made.ask()
+    assert (capture.outcome, capture.reply_text) == ("ended", "Rome.")
+
+
 async def test_what_is_no_chat_completion_breaks_the_protocol(tmp_path: Path) -> None:
     async with world(tmp_path, Api(raw=b"data: <html>\n\n")) as made:
         capture = await made.ask()
