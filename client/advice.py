@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from voxmeter.client.columns import ABSENT, SCORED, UNSCORED, Columns, Flags, Floats
+from voxmeter.client.judge_advice import of_judges
+from voxmeter.scoring.definitions import is_judged
 from voxmeter.scoring.metrics import OPEN
 
 Json = Mapping[str, Any]
@@ -50,6 +52,7 @@ def warnings_of(summary: Json, columns: Columns) -> list[dict[str, str]]:
         inside = (columns.cell == index.get(names, -1)) & ~columns.warmup
         found.extend(_of_cell(cell, columns, inside))
     found.extend(_of_run(summary))
+    found.extend(Advice(*one) for one in of_judges(summary))
     return [one.row() for one in found]
 
 
@@ -154,8 +157,9 @@ def _of_answers(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]
         yield Advice(
             "open-unscored",
             f"{place}: {_some(waiting['open'], 'open question', 'open questions')} without a "
-            "score: no judge yet",
-            "read them in the table of trials of report.md",
+            "score: no judge was asked",
+            "read them in the table of trials of report.md, or add a [[judge]] and a rubric "
+            "(docs/judges.md)",
         )
     if waiting["untranscribed"]:
         yield Advice(
@@ -271,16 +275,25 @@ def _reasons(columns: Columns, rows: Flags) -> dict[str, int]:
     """How many replies wait for a judge, and how many have no transcript."""
     accuracy = columns.column("accuracy")
     counts = {"open": 0, "untranscribed": 0}
+    open_code = columns.reasons.codes.get(OPEN, -2)
+    waiting = rows & columns.with_reply & (accuracy.reason == open_code) & ~_judged(columns)
+    counts["open"] = int(np.count_nonzero(waiting))
     codes, numbers = np.unique(accuracy.reason[rows & columns.with_reply], return_counts=True)
     for code, number in zip(codes.tolist(), numbers.tolist(), strict=True):
         reason = columns.reasons.texts[code] if code >= 0 else ""
-        if reason == OPEN:
-            counts["open"] += number
-        elif reason.startswith("not transcribed"):
+        if reason.startswith("not transcribed"):
             counts["untranscribed"] += number
     unread = rows & columns.with_reply & (accuracy.state == ABSENT)
     counts["untranscribed"] += int(np.count_nonzero(unread))
     return counts
+
+
+def _judged(columns: Columns) -> Flags:
+    """Trials that were put to some judge, whatever came of it."""
+    judged = np.zeros(len(columns.attempt), np.bool_)
+    for metric in filter(is_judged, columns.scores):
+        judged |= columns.column(metric).state != ABSENT
+    return judged
 
 
 def _values(columns: Columns, rows: Flags, metric: str) -> Floats:

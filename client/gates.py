@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from voxmeter.scoring.definitions import is_judged
+
 if TYPE_CHECKING:
     from voxmeter.client.bench import Gate
 
@@ -66,6 +68,9 @@ def _judged(gate: Gate, summary: Mapping[str, Any]) -> Iterator[GateResult]:
 
 
 def _is_about(gate: Gate, cell: Mapping[str, Any]) -> bool:
+    metrics = cell["metrics"]
+    if is_judged(gate.metric) and gate.metric not in metrics and gate.suite is None:
+        return False  # nothing in this cell was for the judge
     wanted = {"endpoint": gate.endpoint, "suite": gate.suite, "condition": gate.condition}
     return all(name is None or cell[what] == name for what, name in wanted.items())
 

@@ -21,7 +21,7 @@ from voxmeter.client.model_files import user_cache
 from voxmeter.client.score import Progress, Tell, Written, reply_of
 from voxmeter.client.terminal import warn
 from voxmeter.endpoints.errors import UserError
-from voxmeter.scoring.judge_messages import Case, Message, Order, lacking, messages
+from voxmeter.scoring.judge_messages import Case, Message, Order, lacking, messages, orders_of
 from voxmeter.scoring.judging import (
     JUDGE_VERSION,
     MOST_ASKS,
@@ -34,7 +34,6 @@ from voxmeter.scoring.judging import (
     Verdict,
     judge_order,
     metric_names,
-    orders_of,
     outcomes,
     read_again,
 )
@@ -113,7 +112,11 @@ def judge_run(
     judges = [one for one in bench.judges if only is None or one.name in only]
     if not judges:
         return 0
-    jobs = list(_jobs(folder, heard))
+    rubrics = {suite.label: suite.rubric for suite in bench.suites if suite.rubric}
+    jobs = list(_jobs(folder, heard, rubrics))
+    if not jobs and only is not None:
+        cure = 'add rubric = "adu" to its [[suite]] in a bench.toml and give --bench FILE'
+        raise UserError(str(folder.path), "none of its items has a rubric", cure)
     if not jobs:
         return 0
     used = ((str(job.item["suite"]), str(job.item["rubric"])) for job in jobs)
@@ -126,8 +129,16 @@ def judge_run(
     return stage.appended
 
 
-def _jobs(folder: RunFolder, heard: Mapping[str, Heard]) -> Iterator[Job]:
-    items = {(row["suite"], row["item"]): row for row in folder.items() if row.get("rubric")}
+def _jobs(
+    folder: RunFolder, heard: Mapping[str, Heard], rubrics: Mapping[str, str]
+) -> Iterator[Job]:
+    """Yield the trials to be judged; open questions without a rubric have their suite's."""
+    items = {}
+    for row in folder.items():
+        open_one = row.get("kind") == "open"
+        rubric = row.get("rubric") or (rubrics.get(row["suite"]) if open_one else None)
+        if rubric:
+            items[row["suite"], row["item"]] = {**row, "rubric": rubric}
     if not items:
         return
     for trial in folder.newest_trials():

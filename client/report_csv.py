@@ -10,7 +10,17 @@ from voxmeter.client.escape import csv_cell
 from voxmeter.client.trial_lines import IDENTITY, TrialLine
 from voxmeter.scoring.definitions import LATENCY
 
-_TEXTS = ("question", "reference", "reply", "reply_text", "answer", "rule", "right", "unscored")
+_TEXTS = (
+    "question",
+    "reference",
+    "reply",
+    "reply_text",
+    "answer",
+    "rule",
+    "right",
+    "unscored",
+    "judged",
+)
 HEADS = (
     "run",
     *IDENTITY,
@@ -54,6 +64,7 @@ def _cells(run: str, line: TrialLine) -> list[object]:
         line.rule,
         None if line.right is None else int(line.right),
         line.unscored,
+        ", ".join(f"{judge} {verdict}" for judge, verdict in line.judged.items()),
     )
     return [
         _cell(value)

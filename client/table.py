@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
-from voxmeter.client import figures
+from voxmeter.client import figures, report_judges
 from voxmeter.client.terminal import printable
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def _tables(summary: Summary, console: Console) -> Iterator[Table]:
 
     times = tuple(name for name, _, _ in _TIMES)
     rows = [tuple(_row(cell, summary["cells"])) for cell in summary["cells"]]
-    whole = _table((*_ANSWERS, *times), rows)
+    rows, answered = _with_judges(summary, rows)
+    whole = _table((*answered, *times), rows)
     options = console.options.update(max_width=_WIDEST)
     width = Measurement.get(console, options, whole).maximum
     if not console.is_terminal:
@@ -65,9 +66,23 @@ def _tables(summary: Summary, console: Console) -> Iterator[Table]:
     if width <= console.width:
         yield whole
         return
-    names, answers = len(_NAMES), len(_NAMES) + len(_ANSWERS)
-    yield _table(_ANSWERS, [row[:answers] for row in rows])
+    names, answers = len(_NAMES), len(_NAMES) + len(answered)
+    yield _table(answered, [row[:answers] for row in rows])
     yield _table(times, [(*row[:names], *row[answers:]) for row in rows])
+
+
+def _with_judges(
+    summary: Summary, rows: Sequence[tuple[str, ...]]
+) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Return the rows and the names of their answers, with a column for judges if there are any."""
+    judged = [report_judges.summary_of(cell["metrics"]) for cell in summary["cells"]]
+    if not any(judged):
+        return list(rows), _ANSWERS
+    place = len(_NAMES) + len(_ANSWERS)
+    wider = [
+        (*row[:place], found or "-", *row[place:]) for row, found in zip(rows, judged, strict=True)
+    ]
+    return wider, (*_ANSWERS, "judged\n[95 % interval]")
 
 
 def _table(figure_names: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from voxmeter.client.columns import SCORED, Columns
@@ -31,6 +31,7 @@ class TrialLine:
         right: None when there is no score.
         unscored: Why there is none.
         latency: Every latency of the contract, None where it did not happen.
+        judged: What each judge gave, in words: its rating, `right` or `wrong`, or why neither.
     """
 
     trial: Row
@@ -43,6 +44,7 @@ class TrialLine:
     right: bool | None
     unscored: str
     latency: Mapping[str, float | None]
+    judged: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,24 @@ def trial_lines(folder: RunFolder, columns: Columns) -> Iterator[TrialLine]:
             for name, column in timed.items()
         }
         item = items.get((trial["suite"], trial["item"]), {})
-        yield _line(trial, item, heard.get(trial["key"]), verdicts.get(trial["key"]), latency)
+        line = _line(trial, item, heard.get(trial["key"]), verdicts.get(trial["key"]), latency)
+        judged = _judged(columns, index)
+        yield replace(line, judged=judged) if judged else line
+
+
+def _judged(columns: Columns, index: int) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for judge in sorted(columns.judged):
+        for metric in ("judge_score", "judge_accuracy"):
+            column = columns.column(f"{metric}:{judge}")
+            if column.state[index] == SCORED:
+                value = float(column.value[index])
+                right = {1.0: "right", 0.0: "wrong"}.get(value, f"{value:g}")
+                found[judge] = f"{value:.3g}" if metric == "judge_score" else right
+                break
+            if column.reason[index] >= 0:
+                found.setdefault(judge, columns.reasons.texts[column.reason[index]])
+    return found
 
 
 def _verdicts(folder: RunFolder) -> dict[str, _Verdict]:

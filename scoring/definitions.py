@@ -135,6 +135,12 @@ JUDGES: Mapping[str, Definition] = {
 ALL: Mapping[str, Definition] = {**ANSWERS, **SPEECH, **LATENCY}
 
 
+def is_judged(metric: str) -> bool:
+    """Return whether a metric is a judge's: `judge_score:<judge>`."""
+    name, colon, judge = metric.partition(":")
+    return bool(colon and judge) and name in JUDGES
+
+
 def definition(metric: str) -> Definition | None:
     """Return what `metric` means, also for `judge_score:<judge>` and its kin; None if unknown."""
     name, colon, judge = metric.partition(":")

@@ -73,6 +73,18 @@ class Message:
     content: str
 
 
+def orders_of(rubric: Rubric, wanted: str) -> tuple[Order, ...]:
+    """Return the orders in which a prompt is asked.
+
+    Args:
+        rubric: The prompt; one that shows no reference beside the response has one order.
+        wanted: `both`, `reference-first` or `response-first`.
+    """
+    if not rubric.swaps:
+        return ("one",)
+    return tuple(order for order in BOTH if wanted in {"both", order})
+
+
 def lacking(rubric: Rubric, case: Case) -> str | None:
     """Return why a case cannot be put to a judge, None when it can."""
     held = {

@@ -85,7 +85,8 @@ class _Scale:
             return Judgement(None, "not a finite number")
         below = self.low is not None and number < self.low
         if below or (self.high is not None and number > self.high):
-            return Judgement(None, f"{number:g} is outside {self.low} to {self.high}")
+            ends = ["..." if end is None else f"{end:g}" for end in (self.low, self.high)]
+            return Judgement(None, f"{number:g} is outside {ends[0]} to {ends[1]}")
         if number == int(number):
             return Judgement(int(number))
         return Judgement(None, f"{number:g} is not whole") if self.integer else Judgement(number)

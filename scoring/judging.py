@@ -83,18 +83,6 @@ class Verdict:
     problem: str = ""
 
 
-def orders_of(rubric: Rubric, wanted: str) -> tuple[Order, ...]:
-    """Return the orders in which a prompt is asked.
-
-    Args:
-        rubric: The prompt; one that shows no reference beside the response has one order.
-        wanted: `both`, `reference-first` or `response-first`.
-    """
-    if not rubric.swaps:
-        return ("one",)
-    return tuple(order for order in BOTH if wanted in {"both", order})
-
-
 def read_reply(rubric: Rubric, case: Case, order: Order, said: Said) -> Reading:
     """Return what a judge's reply says of the response, or why it cannot be read.
 

@@ -6,7 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -71,10 +71,15 @@ class Chat:
 
 
 @contextmanager
-def chat(judge: Judge) -> Iterator[Chat]:
-    """Serve a judge."""
+def chat(judge: Judge, *, serial: bool = True) -> Iterator[Chat]:
+    """Serve a judge.
+
+    Args:
+        judge: Answers each request.
+        serial: Whether it is asked by one request at a time.
+    """
     told = Chat(judge)
-    lock = threading.Lock()
+    lock, one_by_one = threading.Lock(), threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -85,6 +90,7 @@ def chat(judge: Judge) -> Iterator[Chat]:
                 told.bodies.append(body)
                 told.paths.append(self.path)
                 told.headers.append({name.lower(): one for name, one in self.headers.items()})
+            with one_by_one if serial else nullcontext():
                 answer = told.judge(body)
             self._say(Answer(answer) if isinstance(answer, str) else answer)
 
@@ -149,7 +155,9 @@ def fenced(body: Body) -> list[tuple[str, str]]:
     """Return name and text of everything between marks, as a reader of the structure sees it."""
     mark = mark_of(body)
     text = body["messages"][1]["content"]
-    return re.findall(rf"^<([a-z0-9-]+)-{mark}>\n(.*?)\n</\1-{mark}>$", text, re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^<([a-z0-9-]+)-{mark}>\n(.*?)\n</\1-{mark}>$", text, re.DOTALL | re.MULTILINE
+    )
 
 
 def by_words(body: Body) -> str:

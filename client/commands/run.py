@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
+    from voxmeter.client.judge_estimate import JudgeEstimate
     from voxmeter.client.run import Prepared
     from voxmeter.client.runfolder import RunFolder
 
@@ -26,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--concurrency", type=_positive, metavar="N", help="sessions with one endpoint at a time"
     )
     parser.add_argument("--shard", metavar="I/N", help="ask only part I of N, and do not score")
-    parser.add_argument("--dry-run", action="store_true", help="say time and disk, ask nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say time, disk and cost, ask nothing"
+    )
     parser.add_argument(
         "--json",
         action="store_true",
@@ -148,14 +151,17 @@ def _refuse_with_resume(args: argparse.Namespace) -> None:
 
 def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
     import json
+    from dataclasses import asdict
 
     from voxmeter.client.clips import missing
     from voxmeter.client.estimate import clip_length, estimate
+    from voxmeter.client.judge_estimate import judge_estimates
     from voxmeter.client.terminal import human_bytes, human_seconds
 
     found = estimate(prepared.plan, prepared.bench, clip_length)
     cells = list(prepared.plan.cells())
     absent = sum(bool(missing(item)) for item in prepared.plan.items())
+    judges = judge_estimates(prepared.bench, prepared.prompts, prepared.plan)
     if as_json:
         told = {
             "cells": [
@@ -171,14 +177,31 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
             "streaming_s": round(found.seconds, 1),
             "disk_bytes": round(found.disk_bytes),
             "missing_clips": absent,
+            "judges": [asdict(judge) for judge in judges],
         }
         print(json.dumps(told))
         return 0
     for cell in cells:
         print(f"{cell.endpoint}  {cell.suite}  {cell.condition}: {cell.planned} trials")
     print(f"{found.trials} turns with warm-up, about {human_seconds(found.seconds)} of streaming,")
-    print(f"{human_bytes(found.disk_bytes)} of disk, no judge calls, {absent} clips missing")
+    called = sum(judge.asks for judge in judges)
+    calls = f"{called or 'no'} judge calls"
+    print(f"{human_bytes(found.disk_bytes)} of disk, {calls}, {absent} clips missing")
+    for judge in judges:
+        print(_said_of(judge))
     return 0
+
+
+def _said_of(judge: JudgeEstimate) -> str:
+    from voxmeter.client.terminal import printable
+
+    cost = "cost unknown: no price_in and price_out"
+    if judge.cost is not None:
+        cost = f"about {judge.cost:.2g} {judge.currency}"
+    return printable(
+        f"judge {judge.name}: at most {judge.asks} calls, an estimated {judge.tokens_in} tokens in "
+        f"and {judge.tokens_out} out, {cost}; second asks and reasoning come on top"
+    )
 
 
 def _say(prepared: Prepared, folder: RunFolder) -> None:

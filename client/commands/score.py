@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from voxmeter.client.terminal import printable
+
+if TYPE_CHECKING:
+    from voxmeter.client.bench import Bench
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,7 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--transcribe", metavar="MODEL", help="read the replies with another Whisper model"
     )
-    parser.add_argument("--judge", metavar="NAME", help="ask a judge about open answers")
+    parser.add_argument("--judge", metavar="NAME", help="ask this judge alone")
+    parser.add_argument(
+        "--bench",
+        type=Path,
+        metavar="FILE",
+        help="take judges and their prompts from this bench.toml, not from the run",
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing")
 
 
@@ -24,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         succeeded.
 
     Raises:
-        UserError: If the run or the model is missing or damaged.
+        UserError: If the run or the model is missing or damaged, or there is no such judge.
     """
     from voxmeter.client import config
     from voxmeter.client.access import redactor
@@ -33,20 +45,58 @@ def run(args: argparse.Namespace) -> int:
     from voxmeter.client.score import score_run
     from voxmeter.client.scoring_progress import ScoringProgress
     from voxmeter.client.summary import exit_status
-    from voxmeter.endpoints.errors import UserError
 
-    if args.judge is not None:
-        cure = "leave it out: open answers have length and word error rate"
-        raise UserError("--judge", "judges are not part of this version", cure)
     with RunFolder.open(args.run) as found:
         bench = config.reread(found.run.get("config") or {}, f"{args.run}/run.json")
+    bench = _judged(bench, args.judge, args.bench)
     if args.transcribe is not None:
         wanted = bench.transcribe.model_copy(update={"model": args.transcribe})
         bench = bench.model_copy(update={"transcribe": wanted})
     with RunFolder.open(args.run, write=True, redactor=redactor(bench)) as folder:
         with ScoringProgress(quiet=args.quiet) as progress:
-            summary = score_run(folder, bench, progress=progress)
+            summary = score_run(
+                folder,
+                bench,
+                judges=None if args.judge is None else [args.judge],
+                prompts_anew=args.bench is not None,
+                progress=progress,
+            )
         write_report(folder, summary)
         if not args.quiet:
             print_report(folder, summary)
     return exit_status(summary)
+
+
+def _judged(bench: Bench, name: str | None, file: Path | None) -> Bench:
+    """Return the run's bench with the judges that are to be asked.
+
+    A run made before there was a judge can be judged afterwards: by those of `--bench`, which also
+    says which rubric the open questions of a suite have, or of the bench.toml in the working
+    folder if that is where the name is.
+
+    Raises:
+        UserError: If no judge has the name.
+    """
+    from voxmeter.client import config, nearest
+    from voxmeter.endpoints.errors import UserError
+
+    if file is not None:
+        other = config.load(file)
+        rubrics = {suite.label: suite.rubric for suite in other.suites if suite.rubric}
+        suites = tuple(
+            suite.model_copy(update={"rubric": rubrics.get(suite.label, suite.rubric)})
+            for suite in bench.suites
+        )
+        bench = bench.model_copy(update={"judges": other.judges, "suites": suites})
+    known = [judge.name for judge in bench.judges]
+    if name is None or name in known:
+        return bench
+    here = Path(config.DEFAULT_NAME)
+    if file is None and here.is_file():
+        others = config.load(here).judges
+        if name in [judge.name for judge in others]:
+            return bench.model_copy(update={"judges": (*bench.judges, *others)})
+        known += [judge.name for judge in others]
+    found = f'no judge "{printable(name)}" in the run{"" if file is None else f" or {file}"}'
+    cure = nearest.cure(name, known) if known else "add a [[judge]] table and give --bench FILE"
+    raise UserError("--judge", found, cure)
