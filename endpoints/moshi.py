@@ -28,8 +28,8 @@ KIND = Kind(
     server="voxmeter.endpoints.moshi_server:server",
     path="/api/chat",
     query_keys=tuple(sorted(QUERY_KEYS - {"seed"})),  # a metronome has a seed of its own
-    known_by="captured bytes of a genuine server (PyTorch, tiny model); Rust, MLX and "
-    "PersonaPlex read in source",
+    known_by="sessions with the genuine PyTorch server over a tiny model, and its captured bytes; "
+    "Rust, MLX and PersonaPlex read in source",
     docs="docs/endpoints/moshi.md",
     options_at="voxmeter.endpoints.moshi_options:OPTIONS",
 )
