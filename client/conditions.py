@@ -12,7 +12,7 @@ from voxmeter.client.effects import draws, steps
 from voxmeter.client.effects.catalog import EFFECTS, SPEAKER
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints.errors import MissingExtraError, UserError
-from voxmeter.suites.suite import Item, Part, Shot, Spoken, Suite
+from voxmeter.suites.suite import Item, Part, Spoken, Suite
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench, Condition
@@ -120,9 +120,7 @@ def _spoken_by(item: Item, voice: str) -> Item:
             yield replace(part, speaker=voice) if isinstance(part, Spoken) else part
 
     shots = tuple(
-        Shot(
-            tuple(parts(one.question)), tuple(parts(one.answer)), one.question_text, one.answer_text
-        )
+        replace(one, question=tuple(parts(one.question)), answer=tuple(parts(one.answer)))
         for one in item.shots
     )
     return replace(item, recipe=tuple(parts(item.recipe)), shots=shots)

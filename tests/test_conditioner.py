@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from needs import needs
 
 from voxmeter.client import audio, clips, config
 from voxmeter.client.bench import Bench
@@ -19,9 +20,9 @@ from voxmeter.client.clip_source import ClipSource
 from voxmeter.client.clips import Clip
 from voxmeter.client.conditioner import Conditioner
 from voxmeter.client.effects.chain import conditioned
-from voxmeter.client.speakers import Speaker
+from voxmeter.client.speakers import Speaker, speaker
 from voxmeter.endpoints.errors import ClipError
-from voxmeter.suites.suite import Item, Recording
+from voxmeter.suites.suite import Item, Recording, Spoken
 
 ITEMS = Path(__file__).parent.parent / "suites" / "demo_items"
 LIMIT_S = 30
@@ -130,13 +131,13 @@ def test_a_run_in_a_condition_logs_what_was_drawn_and_sends_the_same_clip_again(
     file.write_text(
         f'[run]\nout = "{tmp_path}/runs"\nwarmup = 0\nconcurrency = 2\nseed = 5\n'
         '[[endpoint]]\nname = "m"\nbuiltin = "metronome?delay_ms=250&pacing=burst"\n'
-        '[[suite]]\nkind = "demo"\nlimit = 2\n'
+        '[[suite]]\nkind = "demo"\nlimit = 1\n'
         '[[condition]]\nname = "crowd"\nchain = ['
         '{effect = "babble", snr_db = [5, 15]}, {effect = "telephone"}]\n'
     )
     runs = []
     for _ in range(2):
-        assert main(["run", str(file), "--quiet"]) == 0
+        assert main(["run", str(file), "--quiet", "--shard", "1/1"]) == 0
         folder = max((tmp_path / "runs").iterdir())
         rows = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
         runs.append({row["key"]: row for row in rows})
@@ -156,3 +157,33 @@ def test_a_run_in_a_condition_logs_what_was_drawn_and_sends_the_same_clip_again(
         clean = first[key.replace("/crowd/", "/clean/")]["clip"]
         assert row["clip"]["speech_end_ms"] == clean["speech_end_ms"]
         assert row["clip"]["sha256"] != clean["sha256"]
+
+
+def test_a_run_in_which_another_voice_speaks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("espeak-ng")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "texts.jsonl").write_text('{"id": "t", "text": "Ten?", "kind": "open"}\n')
+    file = tmp_path / "bench.toml"
+    file.write_text(
+        f'[run]\nout = "{tmp_path}/runs"\nwarmup = 0\n'
+        '[[endpoint]]\nname = "m"\nbuiltin = "metronome?delay_ms=250&pacing=burst"\n'
+        '[[suite]]\nkind = "jsonl"\nname = "mine"\npath = "texts.jsonl"\nvoice = "espeak-ng"\n'
+        '[[condition]]\nname = "german"\nchain = [{effect = "speaker", voice = "espeak-ng:de"}, '
+        '{effect = "gain", gain_db = -6}]\n'
+    )
+    assert main(["run", str(file), "--quiet", "--shard", "1/1"]) == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    rows = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
+    clean, german = sorted(rows, key=lambda row: str(row["condition"]))
+    assert [clean["status"], german["status"]] == ["ok", "ok"]
+    assert german["condition_params"]["chain"] == [
+        {"effect": "speaker", "voice": "espeak-ng:de"},
+        {"effect": "gain", "gain_db": -6},
+    ]
+    spoken = clips.render(
+        Item("mine", "t", "open", (Spoken("Ten?", "espeak-ng:de"),)), speaker, tmp_path / "speech"
+    )
+    assert german["clip"]["speech_end_ms"] == round(spoken.speech_end_ms, 3)
+    assert german["clip"]["speech_end_ms"] != clean["clip"]["speech_end_ms"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from voxmeter.client.run import prepare
 from voxmeter.endpoints.errors import MissingExtraError, UserError
 from voxmeter.suites.suite import Item, Recording, Spoken, Suite
 
+PAGE = Path(__file__).parent.parent / "docs" / "conditions.md"
 ENDPOINT = '[[endpoint]]\nname = "m"\nbuiltin = "echo"\n'
 DEMO = '[[suite]]\nkind = "demo"\n'
 TEXTS = '[[suite]]\nkind = "jsonl"\nname = "texts"\npath = "texts.jsonl"\n'
@@ -229,6 +231,53 @@ def _chain_or_problem(chain: list[dict[str, Any]]) -> None:
         return
     assert steps.checked(made) == made
     assert len(draws.drawn(made, "seed")) == len(made)
+
+
+def _shown(value: object) -> str:
+    ends = value if isinstance(value, tuple) else (value,)
+    text = ", ".join(f"{one:g}" for one in ends)
+    return f"[{text}]" if isinstance(value, tuple) else text
+
+
+def _range_of(parameter: catalog.Number) -> str:
+    if parameter.step > 1:
+        count = round((parameter.highest - parameter.lowest) / parameter.step) + 1
+        return ", ".join(f"{parameter.lowest + n * parameter.step:g}" for n in range(count))
+    return f"{parameter.lowest:g} to {parameter.highest:g}"
+
+
+def test_the_page_has_every_effect_and_parameter_with_its_default_and_range() -> None:
+    text = PAGE.read_text().partition("## Effects")[2].partition("### Ready chains")[0]
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    marked: set[str] = set()
+    name = ""
+    for line in re.findall(r"^\|(.*)\|$", text, re.MULTILINE)[2:]:
+        effect, parameter, default, _, limits = (cell.strip() for cell in line.split("|"))
+        name = effect.partition("`")[2].partition("`")[0] or name
+        marked |= {name} if effect.endswith(" L") else set()
+        found[name, parameter.split("`")[1]] = (default, limits)
+    for name, effect in catalog.EFFECTS.items():
+        for one in effect.parameters:
+            if isinstance(one, catalog.Word):
+                assert found.pop((name, one.name))[0] == f'`"{one.words[0]}"`'
+            else:
+                assert found.pop((name, one.name)) == (_shown(one.default), _range_of(one)), name
+        if effect.file:
+            assert found.pop((name, "path"))[0].startswith("our ")
+    assert set(found) == {("speaker", "voice"), ("one-of", "effects")}
+    assert marked == set(LIBRARY)
+
+
+def test_the_blocks_of_the_page_can_be_pasted(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    file = tmp_path / "bench.toml"
+    file.write_text(ENDPOINT + DEMO + block)
+    assert [one.name for one in config.load(file).conditions] == [
+        "street",
+        "noise",
+        "mine",
+        "other-voice",
+    ]
 
 
 def test_a_condition_that_nobody_knows_is_refused_before_a_run(tmp_path: Path) -> None:
