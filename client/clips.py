@@ -142,7 +142,8 @@ def render(item: Item, speaker_for: SpeakerFor, cache: Path | None = None) -> Cl
     if item.keep_last_ms is not None and item.shots_via == "clip":
         kept = max(1, round(item.keep_last_ms * pcm.rate / 1000))
         pcm = replace(pcm, samples=pcm.samples[-kept:])
-    return clip(pcm, place)
+    question = sum(_length(piece, pcm.rate) for piece in pieces[-len(item.recipe) :])
+    return clip(pcm, place, max(0, len(pcm.samples) - question))
 
 
 def _whole(item: Item) -> Iterator[Part]:
@@ -153,12 +154,13 @@ def _whole(item: Item) -> Iterator[Part]:
     yield from item.recipe
 
 
-def clip(pcm: Pcm, place: str) -> Clip:
+def clip(pcm: Pcm, place: str, start: int = 0) -> Clip:
     """Return audio as a clip, with the bounds of its speech.
 
     Args:
         pcm: The audio.
         place: What to call it in errors.
+        start: Sample at which the question begins, behind worked examples: bounds are its own.
 
     Raises:
         ClipError: If it is empty or nothing in it is audible.
@@ -167,12 +169,26 @@ def clip(pcm: Pcm, place: str) -> Clip:
 
     if not len(pcm.samples):
         raise ClipError(place, "holds no samples")
-    bounds = speech_bounds(pcm.samples, pcm.rate)
+    question = pcm.samples[start:]
+    bounds = speech_bounds(question, pcm.rate)
     if bounds is None:
-        peak = float(np.abs(pcm.samples).max())
+        peak = float(np.abs(question).max())
         level = f"its peak is {20 * np.log10(peak):.0f} dBFS" if peak else "all samples are 0"
-        raise ClipError(place, f"nothing audible in {pcm.ms / 1000:.2f} s ({level})")
-    return Clip(pcm, bounds, audio.sha256(pcm))
+        seconds = len(question) / pcm.rate
+        raise ClipError(place, f"nothing audible in {seconds:.2f} s ({level})")
+    return Clip(pcm, _moved(bounds, start, pcm.rate), audio.sha256(pcm))
+
+
+def _moved(bounds: Bounds, start: int, rate: int) -> Bounds:
+    """Return bounds that were found in what begins at `start`, as places of the whole."""
+    ms = start * 1000 / rate
+    return replace(
+        bounds,
+        onset_ms=bounds.onset_ms + ms,
+        end_ms=bounds.end_ms + ms,
+        onset_sample=bounds.onset_sample + start,
+        end_sample=bounds.end_sample + start,
+    )
 
 
 def speech_cache() -> Path:
@@ -241,6 +257,13 @@ def _text_key(part: Spoken) -> str:
     return hashlib.sha256(f"1\n{part.speaker}\n{part.text}".encode()).hexdigest()
 
 
+def _length(piece: Pcm | Gap, rate: int) -> int:
+    """Return how many samples a piece has at a rate."""
+    if isinstance(piece, Gap):
+        return round(piece.ms * rate / 1000)
+    return audio.resampled_length(len(piece.samples), piece.rate, rate)
+
+
 def _joined(pieces: Sequence[Pcm | Gap], place: str) -> Pcm:
     sounds = [piece for piece in pieces if isinstance(piece, Pcm)]
     if not sounds:
@@ -249,7 +272,7 @@ def _joined(pieces: Sequence[Pcm | Gap], place: str) -> Pcm:
     samples = [
         audio.resample(piece, rate).samples
         if isinstance(piece, Pcm)
-        else np.zeros(round(piece.ms * rate / 1000), dtype=np.float32)
+        else np.zeros(_length(piece, rate), dtype=np.float32)
         for piece in pieces
     ]
     warnings = tuple(dict.fromkeys(text for piece in sounds for text in piece.warnings))

@@ -87,7 +87,8 @@ class Columns:
         items: What is known of each item, by its code in `item`.
         latency_valid: False where our own lateness spoiled the trial's latency.
         waited: Trials that were refused first and asked again within their run.
-        early: How many replies were over before the user's end of speech, greetings aside.
+        early: How many replies were over before the user's end of speech, or begun while worked
+            examples were spoken; greetings before all that aside.
         talked_over: Trials whose answer was audible before the user's end of speech.
         scores: A column for each metric that any row names, latency included.
         suite_sizes: Number of items of each suite.
@@ -209,7 +210,8 @@ class _TrialReader:
         item = (cell[1], str(row["item"]))
         latency, audit = row.get("latency") or {}, row.get("audit") or {}
         self.names["host"].code(str(audit.get("host") or ""))
-        roles = [one.get("role") for one in row.get("segments") or ()]
+        segments = row.get("segments") or ()
+        clip_ms = number((row.get("clip") or {}).get("speech_end_ms"))
         added = {
             "cell": self.cells.setdefault(cell, len(self.cells)),
             "item": self.item_codes.setdefault(item, len(self.item_codes)),
@@ -219,8 +221,8 @@ class _TrialReader:
             "kind": self.names["kind"].code(str(row.get("latency_kind") or "")),
             "valid": int(audit.get("latency_valid") is not False),
             "waited": int(bool(row.get("waited_s"))),
-            "early": sum(role in _EARLY for role in roles),
-            "talked_over": int("talk-over" in roles),
+            "early": sum(_is_early(one, clip_ms) for one in segments),
+            "talked_over": int(any(one.get("role") == "talk-over" for one in segments)),
         }
         for name, code in added.items():
             self.codes[name].append(code)
@@ -261,6 +263,18 @@ class _TrialReader:
             channels=self.channels,
             suite_sizes=Counter(suite for suite, _ in self.items),
         )
+
+
+def _is_early(segment: Row, clip_ms: float) -> bool:
+    """Return whether a reply began while our clip was playing and was not the answer to it.
+
+    Args:
+        segment: Of a trial's row; its times are from the end of the user's speech.
+        clip_ms: Where in the clip that end is.
+    """
+    if segment.get("role") == "greeting":
+        return number(segment.get("start_ms")) > -clip_ms
+    return segment.get("role") in _EARLY
 
 
 def _measured(numbers: list[float]) -> Column:

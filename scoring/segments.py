@@ -20,7 +20,8 @@ from voxmeter.scoring.speech import find_sound, speech_bounds
 SPLIT_MS = 1500
 
 Role = Literal["greeting", "early", "backchannel", "talk-over", "answer", "later"]
-"""`greeting`: over (a told reply) or begun (full duplex) before the user began to speak.
+"""`greeting`: over (a told reply) or begun (full duplex) before the user began to speak, or to ask
+where worked examples come first.
 `early`: told to be over before the user's end of speech. `backchannel`: the same in a full-duplex
 stream, by its sound. `talk-over`: the answer, audible before the user's end of speech.
 `answer`: the first that is none of these. `later`: what follows it."""

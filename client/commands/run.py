@@ -154,11 +154,11 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
     from dataclasses import asdict
 
     from voxmeter.client.clips import missing
-    from voxmeter.client.estimate import clip_length, estimate
+    from voxmeter.client.estimate import ClipLengths, estimate
     from voxmeter.client.judge_estimate import judge_estimates
     from voxmeter.client.terminal import human_bytes, human_seconds
 
-    found = estimate(prepared.plan, prepared.bench, clip_length)
+    found = estimate(prepared.plan, prepared.bench, ClipLengths())
     cells = list(prepared.plan.cells())
     absent = sum(bool(missing(item)) for item in prepared.plan.items())
     judges = judge_estimates(prepared.bench, prepared.prompts, prepared.plan)
