@@ -25,6 +25,7 @@ from voxmeter.endpoints.codec import Settings
 from voxmeter.endpoints.events import Event
 
 PATIENCE = Patience(connect_timeout_s=20, first_reply_timeout_s=60, reply_limit_s=60)
+KEY = "sk-pipeline-0123456789"
 SAMPLES = b"\1\2" * 2_400
 
 
@@ -198,3 +199,27 @@ async def world(
         with pipeline(folder, options, ears or Ears()) as made:
             made.target = replace(made.target, api_key=key)
             yield made
+
+
+def stages(capture: Capture) -> dict[str, dict[str, Any]]:
+    """The rows of a log that tell of stages, by their names."""
+    found = [row for row in capture.rows if row["kind"] == "stage"]
+    assert len({row["name"] for row in found}) == len(found)
+    return {row["name"]: row for row in found}
+
+
+class Failing:
+    """Stands for the process of a voice or a model; whatever it is asked, it fails."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def submit(self, *asked: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(self._error)
+        return future
+
+    say = submit
+
+    def close(self) -> None:
+        pass
