@@ -223,9 +223,9 @@ def test_what_is_not_built_yet_is_told_by_check_too(
 ) -> None:
     _items(tmp_path, "q1")
     _wav(tmp_path / "q1.wav")
-    judge = '[[judge]]\nname = "j"\nmodel = "m"\n'
-    assert main(["check", _bench(tmp_path, 'builtin = "echo"', SUITE + judge), "--offline"]) == 2
-    assert "this version has no judges yet" in capsys.readouterr().err
+    later = '[publish.mqtt]\nhost = "h"\n'
+    assert main(["check", _bench(tmp_path, 'builtin = "echo"', SUITE + later), "--offline"]) == 2
+    assert "this version has no publishing yet" in capsys.readouterr().err
 
 
 def test_a_bench_that_is_not_there_is_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

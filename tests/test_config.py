@@ -17,6 +17,8 @@ from voxmeter.endpoints.errors import UserError
 E = '[[endpoint]]\nname = "a"\nbuiltin = "echo"\n'
 S = '[[suite]]\nkind = "demo"\n'
 NAMED = '[[endpoint]]\nname = "a"\n'
+J = '[[judge]]\nname = "j"\nmodel = "m"\n'
+H = 'base_url = "http://h/v1"\n'
 CONDITION = '[[condition]]\nname = "noisy"\n'
 
 # Every line begins with "bench.toml: ".
@@ -205,6 +207,35 @@ BAD = {
         '[transcribe] device: is the text "gpu"; write "auto", "cpu" or "cuda"'
     ),
     E + S + "[[judge]]\nname = 'j'": '[[judge]] "j" model: is missing; add this key',
+    E + S + J: (
+        '[[judge]] "j" api_key_env: is missing, and so is base_url: that is OpenAI\'s own '
+        'service; write api_key_env = "OPENAI_API_KEY"'
+    ),
+    E + S + J + "base_url = 'ws://h/v1'": (
+        '[[judge]] "j" base_url: is no HTTP address; write it like "https://host/v1"'
+    ),
+    E + S + J + "base_url = 'https://u:p@h/v1'": (
+        '[[judge]] "j" base_url: carries a user name or password; put secrets into environment '
+        "variables: api_key_env, or {env:NAME} in the URL or in headers"
+    ),
+    E + S + J + "base_url = 'https://{env:H}/v1'": (
+        '[[judge]] "j" base_url: has {env:...} in it; put the key into api_key_env'
+    ),
+    E + S + J + H + "scale = [10, 1]": (
+        '[[judge]] "j" scale: 10 to 1 is no scale; write the lower end first'
+    ),
+    E + S + J + H + "scale = {dem = [0, 10]}": (
+        '[[judge]] "j" scale: unknown suite "dem"; did you mean "demo"?'
+    ),
+    E + S + J + H + "suites = ['dem']": (
+        '[[judge]] "j" suites: unknown suite "dem"; did you mean "demo"?'
+    ),
+    E + S + J + H + "prompts = {'dem/adu' = 'p.md'}": (
+        '[[judge]] "j" prompts: unknown suite "dem"; did you mean "demo"?'
+    ),
+    E + S + J + H + "body = {stream = true}": (
+        '[[judge]] "j" body.stream: would replace stream, which is ours to set; remove it'
+    ),
     E + S + "[publish.mqtt]\nhst = 'x'": '[publish.mqtt] hst: unknown key; did you mean "host"?',
     E + S + "[publish.mqtt]\nhost = 'x'\nport = 0": "[publish.mqtt] port: is 0; write 1 or more",
     # Case LM-11: thresholds without a metric, or in another unit
@@ -417,6 +448,19 @@ def test_every_table_of_the_contract_is_read(tmp_path: Path) -> None:
         api_key_env = "J"
         scale = [1, 10]
         orders = "both"
+        suites = ["s"]
+        prompts = {adu = "own.md", "s/adu" = "/p/mine.md"}
+        temperature = "default"
+        seed = 3
+        body = {reasoning_effort = "low"}
+        concurrency = 2
+        timeout_s = 30
+        retries = 1
+        retry_wait_limit_s = 10
+        price_in = 2.5
+        price_out = 10.0
+        currency = "EUR"
+        cache = false
         [[gate]]
         metric = "first_audible_ms"
         at = "p50"
@@ -439,6 +483,7 @@ def test_every_table_of_the_contract_is_read(tmp_path: Path) -> None:
     )
     assert bench.suites[0].path == str(tmp_path / "items.jsonl")
     assert bench.gates[2].regression is not None
+    assert bench.judges[0].prompts == {"adu": str(tmp_path / "own.md"), "s/adu": "/p/mine.md"}
     assert bench.publish.mqtt is not None
     again = config.parse(config.resolved(bench), bench.source, bench.folder)
     assert again == bench
@@ -476,7 +521,6 @@ def test_conditions_of_a_suite_are_clean_and_all_unless_it_lists_them(tmp_path: 
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("[[judge]]\nname = 'j'\nmodel = 'm'", '[[judge]] "j": this version has no judges yet'),
         ("[publish.mqtt]\nhost = 'h'", "[publish.mqtt]: this version has no publishing yet"),
         (
             "[[suite]]\nkind = 'demo'\nname = 'b'\ninterrupt = true",

@@ -17,7 +17,6 @@ from voxmeter.client import config
 from voxmeter.client.audio import write_flac
 from voxmeter.client.bench_rules import refuse_unbuilt
 from voxmeter.client.cli import main
-from voxmeter.endpoints.errors import UserError
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "endpoints.md").read_text(encoding="utf-8")

@@ -277,6 +277,19 @@ def test_the_example_of_the_manual_is_a_suite(tmp_path: Path) -> None:
     assert items[1].cluster == items[2].cluster == "red"
 
 
+def test_open_questions_take_the_suites_rubric_and_others_only_their_own(tmp_path: Path) -> None:
+    rows = [
+        {"id": "free", "text": "Why?", "kind": "open"},
+        {"id": "own", "text": "How?", "kind": "open", "rubric": "mine"},
+        NUMBER,
+        NUMBER | {"id": "judged", "rubric": "bba"},
+    ]
+    table = {"kind": "jsonl", "path": written(tmp_path, *rows).name, "rubric": "adu"}
+    suite = jsonl.load("s", table, tmp_path)
+    assert [item.rubric for item in suite.items] == ["adu", "mine", "", "bba"]
+    assert suite.items[0].row()["rubric"] == "adu"
+
+
 def test_the_manual_names_every_key() -> None:
     manual = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
     for key in jsonl.KEYS:

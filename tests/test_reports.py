@@ -212,16 +212,33 @@ COVERED: dict[str, tuple[str, ...]] = {
         "test_report::test_with_nothing_scored_the_reports_say_so_and_never_nan",
         "test_run::test_a_dead_endpoint_is_3_and_its_trials_are_disconnected",
     ),
+    "JD-11": (
+        "test_judging::test_a_judge_that_always_prefers_the_first_comes_out_even",
+        "test_judge_stage::test_every_reply_is_rated_in_both_orders_and_both_replies_are_kept",
+    ),
+    "JD-12": (
+        "test_judge_stage::test_what_a_content_filter_blocks_is_listed_and_the_rest_is_judged",
+    ),
+    "JD-13": (
+        "test_judge_call::test_everything_that_decides_a_reply_is_in_its_hash",
+        "test_judge_stage::test_another_model_setting_or_reply_is_asked_anew",
+        "test_judge_stage::test_judges_that_say_the_same_agree_and_the_pairs_are_counted",
+    ),
+    "JD-14": (
+        "test_judge_stage::test_one_judge_of_three_that_is_down_is_told_and_the_others_stand",
+    ),
+    "SE-02": (
+        "test_judge_messages::test_no_reply_changes_the_structure_of_a_prompt",
+        "test_judge_stage::test_a_planted_score_fence_or_order_earns_nothing",
+    ),
     "CF-01": ("test_config::test_what_a_bench_may_not_say_is_one_line",),
 }
 """Report -> what covers it: `module::function`."""
 
-JUDGES = "judge models are not asked yet; how their replies are read is"
 LIVE = "live mode with sound devices is not there yet"
 LATER: dict[str, str] = {
     "PR-22": LIVE,
     **dict.fromkeys(("DV-01", "DV-03", "DV-05"), LIVE),
-    **dict.fromkeys(("JD-11", "JD-12", "JD-13", "JD-14", "SE-02"), JUDGES),
     **dict.fromkeys(("MQ-04", "MQ-05"), "publishing by MQTT is not there yet"),
     "ST-09": "runs are not compared with each other yet",
 }

@@ -404,6 +404,9 @@ def test_the_command_scores_writes_prints_and_says_how_it_ended(
     assert ("gate failed" in out) == (expected == 1)
 
 
-def test_a_judge_is_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="judges are not part of this version"):
+def test_a_judge_that_is_nowhere_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r'--judge: no judge "gpt" in the run; add a \[\[judge\]\]'):
         run_command(str(text_run(tmp_path)), "--judge", "gpt")
