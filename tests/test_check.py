@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from voxmeter.client.cli import main
+from voxmeter.client.commands import check
 
 SESSION = r"ok   endpoint a: session after \d+ ms(, round trip [\d.]+ ms)?( \(.*\))?"
 HEARD = (
@@ -226,6 +227,19 @@ def test_what_is_not_built_yet_is_told_by_check_too(
     later = '[publish.mqtt]\nhost = "h"\n'
     assert main(["check", _bench(tmp_path, 'builtin = "echo"', SUITE + later), "--offline"]) == 2
     assert "this version has no publishing yet" in capsys.readouterr().err
+
+
+def test_of_a_large_suite_some_clips_are_listened_to_and_the_check_says_how_many(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "MOST_READ", 1)
+    _items(tmp_path, "q1", "q2")
+    _wav(tmp_path / "q1.wav")
+    _wav(tmp_path / "q2.wav")
+    assert main(["check", _bench(tmp_path, 'builtin = "echo"'), "--offline"]) == 0
+    out = capsys.readouterr().out
+    assert "1 of 2 items are listened to; voxmeter suites verify PATH takes them all" in out
+    assert ": 1 clips, " in out
 
 
 def test_a_bench_that_is_not_there_is_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
