@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -104,60 +105,66 @@ def _of_metric(
     rows, values = found
     if not len(rows):
         return
-    meant = definition(name)
+    rate = _is_rate(name)
     drawn = Aggregated(
         whole,
         [columns.items[code].path for code in columns.item[rows].tolist()],
         values,
         columns.item[rows].astype(np.int64),
         columns.cluster[rows].astype(np.int64),
-        rate=meant is not None and meant.kind == "rate",
+        rate=rate,
         seed=seed,
     )
     for node in whole.nodes():
-        row = _row(node, drawn, rounding)
+        row = _row(node, drawn, rounding, 100 if rate else 1)
         if row is not None:
             yield {"metric": name, **row}
 
 
-def _row(node: Node, drawn: Aggregated, rounding: Rounding) -> Json | None:
+def _is_rate(name: str) -> bool:
+    meant = definition(name)
+    return meant is not None and meant.kind == "rate"
+
+
+def _row(node: Node, drawn: Aggregated, rounding: Rounding, scale: int) -> Json | None:
+    """Return a group's line.
+
+    `printed` and its kin are texts, those of rates in per cent; all else is in the metric's unit.
+    """
     interval = drawn.interval(node)
     if interval is None:
         return None
+    means = {leaf: mean * scale for leaf, mean in drawn.means.items()}
     leaves = node.leaves()
-    exact = figure(node, drawn.means, drawn.counts)
-    rounded = figure(
-        node,
-        drawn.means,
-        drawn.counts,
-        Rounding(rounding.digits, rounding.mode, True),  # noqa: FBT003
-    )
-    alike = figure(all_alike(node), drawn.means, drawn.counts)
-    assert exact is not None  # noqa: S101 - there is an interval
-    assert rounded is not None  # noqa: S101
-    assert alike is not None  # noqa: S101
-    apart = _plain_mean(node, drawn)
-    chosen = rounded if rounding.at_every_level else exact
+    at_every_level = replace(rounding, at_every_level=True)
+
+    def shown(found: Fraction | None) -> str | None:
+        return None if found is None else rounding.text(found)
+
+    exact = shown(figure(node, means, drawn.counts))
+    rounded = shown(figure(node, means, drawn.counts, at_every_level))
     return {
         "path": [name for name in node.path if name],
         "rule": rule_name(node.rule) if node.parts else "items",
-        "value": _number(chosen),
+        "value": _number(figure(node, drawn.means, drawn.counts)),
         "low": _number(interval.low),
         "high": _number(interval.high),
         "items": sum(drawn.counts[leaf] for leaf in leaves),
         "groups": sum(drawn.counts[leaf] > 0 for leaf in leaves),
         "of": len(leaves),
-        "printed": rounding.text(chosen),
-        "from_raw": rounding.text(exact),
-        "from_rounded": rounding.text(rounded),
-        "micro": _number(alike),
-        "macro": _number(apart),
+        "printed": rounded if rounding.at_every_level else exact,
+        "from_raw": exact,
+        "from_rounded": rounded,
+        "micro": shown(figure(all_alike(node), means, drawn.counts)),
+        "macro": shown(_plain_mean(node, means, drawn.counts)),
     }
 
 
-def _plain_mean(node: Node, drawn: Aggregated) -> Fraction | None:
+def _plain_mean(
+    node: Node, means: Mapping[Path, Fraction], counts: Mapping[Path, int]
+) -> Fraction | None:
     """The mean of a group's parts, each counting alike whatever the rule of the group is."""
-    inner = [figure(part, drawn.means, drawn.counts) for part in node.parts]
+    inner = [figure(part, means, counts) for part in node.parts]
     found = [one for one in inner if one is not None]
     return sum(found, Fraction(0)) / len(found) if found else None
 

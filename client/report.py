@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -48,17 +48,26 @@ def write_report(folder: RunFolder, summary: Summary) -> Path:
     return path
 
 
-def summarised(folder: RunFolder) -> dict[str, Any]:
+def summarised(folder: RunFolder, published: str | None = None) -> dict[str, Any]:
     """Return the summary of a run as its files stand now, with the gates of its own bench.
 
+    Args:
+        folder: The run.
+        published: Name of published figures that are to stand beside its own.
+
     Raises:
-        UserError: If a file of the run is damaged.
+        UserError: If a file of the run is damaged, or nothing of that name fits it.
     """
     from voxmeter.client import config
 
     found = folder.run.get("config")
     gates = config.reread(found, f"{folder.path}/run.json").gates if found else ()
-    return summary_of(read_run(folder), folder.run, gates)
+    summary = summary_of(read_run(folder), folder.run, gates)
+    if published is not None:
+        from voxmeter.client.published import beside
+
+        summary["published"] = beside(summary, folder.run, published)
+    return summary
 
 
 def markdown_report(folder: RunFolder, summary: Summary) -> Iterator[str]:
@@ -74,26 +83,27 @@ def csv_report(folders: Sequence[RunFolder]) -> Iterator[str]:
         yield from report_csv.report(str(folder.run.get("run", "")), lines, head=number == 0)
 
 
-def json_report(folders: Sequence[RunFolder]) -> Iterator[str]:
+def json_report(folders: Sequence[RunFolder], published: str | None = None) -> Iterator[str]:
     """Yield the summary of a run, or a list of them for several, in pieces."""
-    found = [summarised(folder) for folder in folders]
+    found = [summarised(folder, published) for folder in folders]
     yield json.dumps(found[0] if len(found) == 1 else found, allow_nan=False, indent=1) + "\n"
 
 
-def text_of(kind: str, folders: Sequence[RunFolder]) -> Iterator[str]:
+def text_of(kind: str, folders: Sequence[RunFolder], published: str | None = None) -> Iterator[str]:
     """Yield one report on all folders together, in pieces.
 
     Args:
         kind: One of `FORMATS`.
         folders: Runs, in the order of the report.
+        published: Name of published figures beside theirs; a table of trials has none.
     """
     if kind == "md":
         for folder in folders:
-            yield from markdown_report(folder, summarised(folder))
-        return
-    made: Callable[[Sequence[RunFolder]], Iterator[str]]
-    made = csv_report if kind == "csv" else json_report
-    yield from made(folders)
+            yield from markdown_report(folder, summarised(folder, published))
+    elif kind == "csv":
+        yield from csv_report(folders)
+    else:
+        yield from json_report(folders, published)
 
 
 def formats(text: str) -> list[str]:

@@ -8,7 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from voxmeter.client import figures, report_analyses, report_judges
+from voxmeter.client import (
+    figures,
+    report_analyses,
+    report_judges,
+    report_published,
+    report_tables,
+)
 from voxmeter.client.escape import markdown
 from voxmeter.client.table import cell_name
 from voxmeter.client.trial_lines import TrialLine
@@ -48,7 +54,9 @@ def report(summary: Summary, run: Mapping[str, Any], lines: Iterable[TrialLine])
     yield from _answers(summary)
     yield from _judges(summary)
     yield from _groups(summary)
+    yield from report_tables.lines(summary)
     yield from _analyses(summary)
+    yield from report_published.lines(summary)
     yield from _failures(summary)
     yield from _warnings(summary)
     yield from _gates(summary)

@@ -20,7 +20,7 @@ from voxmeter.scoring.aggregate import Node, Path, leaf_of, shares
 from voxmeter.scoring.stats import Floats, Indices, Interval, item_means, mean_interval
 
 RESAMPLES = 2000
-_MOST_CLUSTERS = 5000
+_FEW_CLUSTERS, _MOST_CLUSTERS = 5, 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Aggregated:
         sizes = np.bincount(self._leaf, minlength=size)
         self.counts: Mapping[Path, int] = dict(zip(self._names, sizes.tolist(), strict=True))
         self.means: Mapping[Path, Fraction] = {
-            name: Fraction(total / count)
+            name: Fraction(repr(total)) / count  # a half stays a half: 107 / 40 is 2.675
             for name, total, count in zip(self._names, sums.tolist(), sizes.tolist(), strict=True)
             if count
         }
@@ -80,9 +80,10 @@ class Aggregated:
         Where all of its items count alike that is `mean_interval`. Else each stratum of n
         clusters draws n - 1 of its own, counted n / (n - 1) times (Rao and Wu, "Resampling
         inference with complex survey data", 1988), so that few clusters do not look certain, and
-        the percentiles are moved outwards as Student's t asks for, with one degree of freedom
-        less for each stratum. Above 5,000 clusters the limits are Student's with the standard
-        error of the stratified mean. A stratum of one cluster says nothing of its spread, so
+        the percentiles are moved outwards as Student's t asks for, with Satterthwaite's degrees
+        of freedom. Where a stratum has 5 clusters or fewer, of which no resampling can tell
+        enough, and above 5,000 clusters together, the limits are Student's with the standard error
+        of the stratified mean. A stratum of one cluster says nothing of its spread, so
         there are no limits.
 
         Args:
@@ -124,10 +125,10 @@ class Aggregated:
         sizes = [len(one.clusters) for one in strata]
         if min(sizes) < 2:
             return None
-        freedom = sum(sizes) - len(sizes)
-        student = _student(level, freedom)
-        if sum(sizes) > _MOST_CLUSTERS:
-            half = student * self._standard_error(strata, weights)
+        variances = self._variances(strata, weights)
+        student = _student(level, _freedom(variances, sizes))
+        if min(sizes) <= _FEW_CLUSTERS or sum(sizes) > _MOST_CLUSTERS:
+            half = student * math.sqrt(sum(variances))
             return half, half
         drawn = self._drawn[:, used] @ weights[used]
         drawn = drawn[np.isfinite(drawn)]
@@ -193,16 +194,16 @@ class Aggregated:
                 drawn[:, stratum.pools] = (times @ sums[at]) / (times @ sizes[at])
         return drawn
 
-    def _standard_error(self, strata: Sequence[_Stratum], weights: Floats) -> float:
+    def _variances(self, strata: Sequence[_Stratum], weights: Floats) -> list[float]:
+        """Return what each stratum adds to the variance of a figure with these weights."""
         sums, sizes = self._residuals
-        totals = np.maximum(sizes.sum(axis=0), 1)
-        influence = (sums / totals) @ weights
-        variance = 0.0
+        influence = (sums / np.maximum(sizes.sum(axis=0), 1)) @ weights
+        found = []
         for stratum in strata:
             own = influence[stratum.clusters]
             n = len(own)
-            variance += n / (n - 1) * float(np.sum((own - own.mean()) ** 2))
-        return math.sqrt(variance)
+            found.append(n / (n - 1) * float(np.sum((own - own.mean()) ** 2)))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,14 @@ def _pool_nodes(node: Node) -> list[Node]:
     return [pool for part in node.parts for pool in _pool_nodes(part)]
 
 
-def _student(level: float, freedom: int) -> float:
+def _freedom(variances: Sequence[float], sizes: Sequence[int]) -> float:
+    """Return Satterthwaite's degrees of freedom: one small stratum may decide the whole width."""
+    total = sum(variances)
+    parts = [one**2 / (size - 1) for one, size in zip(variances, sizes, strict=True)]
+    return total**2 / sum(parts) if total > 0 else min(sizes) - 1.0
+
+
+def _student(level: float, freedom: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + level) / 2))

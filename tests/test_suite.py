@@ -141,7 +141,7 @@ def test_a_suite_is_loaded_by_its_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "cure"), [("jsnol", "did you mean 'jsonl'"), ("zzz", "use one of: demo, jsonl")]
+    ("kind", "cure"), [("jsnol", "did you mean 'jsonl'"), ("zzz", "use one of: adu-bench, ")]
 )
 def test_an_unknown_kind_is_met_with_the_nearest_one(kind: str, cure: str) -> None:
     with pytest.raises(UserError, match=f"unknown suite kind '{kind}'") as caught:
@@ -187,4 +187,5 @@ def test_a_plugin_that_does_not_deliver_is_one_line(kind: str, found: str) -> No
 @pytest.mark.usefixtures("plugins")
 def test_a_plugin_cannot_replace_a_built_in_kind() -> None:
     assert catalog.load("demo", "s", {}, Path()).kind == "demo"
-    assert set(catalog.kinds()) == {"demo", "jsonl", "twin", "nothing", "gone"}
+    assert set(catalog.kinds()) == {*catalog.BUILT_IN, "twin", "nothing", "gone"}
+    assert {"demo", "jsonl"} <= set(catalog.BUILT_IN)
