@@ -38,13 +38,17 @@ def for_host(scheme: str, host: str) -> Proxy | None:
     """Return the proxy that the environment names for a host, None for none.
 
     Raises:
-        ConnectError: If it is not a plain HTTP proxy.
+        ConnectError: If it is not a plain HTTP proxy, or no URL.
     """
     found = getproxies()
     url = found.get(scheme) or found.get("all")
     if not url or proxy_bypass(host):
         return None
-    parts = urlsplit(url if "://" in url else f"http://{url}")
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        port = parts.port or 80
+    except ValueError as error:  # its words may show a piece of a password
+        raise ConnectError("refused", "the proxy in the environment is no URL") from error
     if parts.scheme != "http" or not parts.hostname:
         problem = f"the proxy in the environment speaks {parts.scheme}; HTTP endpoints go through"
         raise ConnectError("refused", f"{problem} http:// proxies only (or use_proxy = false)")
@@ -52,7 +56,7 @@ def for_host(scheme: str, host: str) -> Proxy | None:
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["Proxy-Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
-    return Proxy(parts.hostname, parts.port or 80, headers)
+    return Proxy(parts.hostname, port, headers)
 
 
 async def tunnel(link: Link, proxy: Proxy, place: str) -> None:

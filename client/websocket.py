@@ -62,6 +62,14 @@ class _StampedConnection(ClientConnection):
         super().process_event(event)
 
 
+class _Dialing(connect):
+    """Follows no redirect: the key would go along, and what is measured be another server."""
+
+    def process_redirect(self, exc: Exception) -> Exception:
+        """Take a redirect for the refusal that it is."""
+        return exc
+
+
 class WebSocketTransport:
     """One websocket connection; see `Transport`."""
 
@@ -88,7 +96,7 @@ class WebSocketTransport:
 
     async def _dial(self, address: Address) -> None:
         try:
-            connection = await connect(
+            connection = await _Dialing(
                 address.url,
                 additional_headers=dict(address.headers),
                 subprotocols=list(address.subprotocols) or None,  # type: ignore[arg-type]
@@ -107,14 +115,16 @@ class WebSocketTransport:
             raise _rejected(error) from error
         except InvalidURI as error:
             raise ConnectError("dns", f"{bare(address.url)} is not a websocket URL") from error
-        except InvalidProxy as error:
-            raise ConnectError("refused", f"the proxy in the environment: {error}") from error
+        except InvalidProxy as error:  # its own words show the whole URL, password included
+            raise ConnectError("refused", f"the proxy in the environment: {error.msg}") from error
         except (InvalidMessage, EOFError) as error:
             raise ConnectError("closed", "the peer does not answer as HTTP") from error
         except InvalidHandshake as error:
             raise ConnectError("rejected", str(error)) from error
         except (OSError, ImportError, UnicodeError) as error:
             raise connect_error(error, address.url) from error
+        except ValueError as error:  # our own URL was read before; the proxy's may hold a password
+            raise ConnectError("refused", "the proxy in the environment is no URL") from error
         assert isinstance(connection, _StampedConnection)  # noqa: S101 - create_connection above
         self._connection = connection
 

@@ -710,6 +710,16 @@ async def test_a_proxy_that_gives_no_tunnel_is_named(
             await HttpTransport(TransportSettings()).connect(Address("https://voice.invalid/"))
 
 
+@pytest.mark.parametrize("proxy", ["http://[::1", "http://me:open/sesame@h:1", "h:99999"])
+async def test_a_proxy_that_is_no_url_is_named_without_its_password(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxies(monkeypatch, proxy)
+    with pytest.raises(ConnectError, match="the proxy in the environment is no URL") as caught:
+        await HttpTransport(TransportSettings()).connect(Address("http://voice.invalid"))
+    assert "sesame" not in str(caught.value)
+
+
 async def test_a_proxy_that_is_not_there_or_speaks_socks_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

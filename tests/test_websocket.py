@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from needs import needs
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
@@ -158,6 +159,36 @@ async def test_a_refused_upgrade_shows_status_and_body(status: int) -> None:
     assert (caught.value.failure, caught.value.status) == ("rejected", status)
 
 
+@pytest.mark.parametrize(
+    "place", ["{other}", "/v2", "wss://127.0.0.1:1/", "http://h/", "ws://[::1/"]
+)
+async def test_no_redirect_is_followed_for_the_key_would_go_along(place: str) -> None:
+    came: list[str] = []
+
+    def point(_: ServerConnection, request: Request) -> Response:
+        came.append(request.path)
+        where = place.format(other=other) + "?key=secret"
+        headers = Headers({"Location": where, "Content-Length": "0"})
+        return Response(302, "Found", headers, b"")
+
+    def note(_: ServerConnection, request: Request) -> None:
+        came.append(f"elsewhere: {request.headers}")
+
+    async def handler(peer: ServerConnection) -> None:
+        raise AssertionError(peer)
+
+    async with (
+        server(handler, process_request=note) as other,
+        server(handler, process_request=point) as url,
+    ):
+        address = Address(url, {"api-key": "secret"})
+        with pytest.raises(ConnectError, match=r"HTTP 302.*put that into url") as caught:
+            await WebSocketTransport(TransportSettings()).connect(address)
+    assert (caught.value.failure, caught.value.status) == ("rejected", 302)
+    assert "secret" not in str(caught.value)
+    assert came == ["/v1"]
+
+
 async def test_nobody_listening_is_refused_without_the_query() -> None:
     async def handler(peer: ServerConnection) -> None:
         raise AssertionError(peer)
@@ -211,6 +242,29 @@ async def test_a_proxy_in_the_environment_is_not_used_for_loopback(
         await peer.send("here")
 
     assert (await everything(handler))[0].message == Text("here")
+
+
+@pytest.mark.parametrize(
+    ("proxy", "words"),
+    [
+        ("http://[::1", "is no URL"),
+        ("http://me:sesame@h/path", "path is meaningless"),
+        ("http://h:99999", "is no URL"),
+        ("odd://me:sesame@h:1", "scheme odd isn't supported"),
+    ],
+)
+async def test_a_proxy_that_is_none_is_named_without_its_password(
+    proxy: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "no_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("ALL_PROXY", "all_proxy", "http_proxy"):
+        monkeypatch.setenv(name, proxy)
+    transport = WebSocketTransport(TransportSettings())
+    with pytest.raises(ConnectError, match=f"the proxy in the environment.*{words}") as caught:
+        await transport.connect(Address("ws://voice.invalid/"))
+    assert caught.value.failure == "refused"
+    assert "sesame" not in str(caught.value)
 
 
 async def test_headers_and_subprotocols_are_offered() -> None:
