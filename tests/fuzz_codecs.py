@@ -5,8 +5,9 @@
 runs it under atheris, which must be installed, with the recordings as seeds; `make fuzz` does that.
 `test_fuzz_codecs.py` runs the seeds alone, whole and cut, in every test run.
 
-An input is a script: which codec, which settings, then messages and verbs, one record each: a byte
-that says what it is, two with the length of its payload (big-endian), the payload.
+An input is a script: which codec, how it closes turns and with which preset, then messages and
+verbs, one record each: a byte that says what it is, two with the length of its payload (big-endian)
+and the payload.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from voxmeter.endpoints import catalog
+from voxmeter.endpoints import catalog, preset
 from voxmeter.endpoints.codec import (
     Binary,
     Codec,
@@ -72,15 +74,36 @@ def run(script: bytes, every: Sequence[Side]) -> None:
     if side.server is not None:
         _serve(side.server(), script[2:])
     elif side.client is not None:
-        _converse(side.client, _settings(script[1]), script[2:])
+        _converse(side.client, _settings(side.name, script[1]), script[2:])
 
 
-def _settings(choice: int) -> Settings:
-    return Settings(instructions="Be brief.", turn_end=_TURN_ENDS[choice % len(_TURN_ENDS)])
+def _settings(kind: str, choice: int) -> Sequence[Settings]:
+    """Return what a codec may be made with: later ones are for kinds that refuse the first."""
+    number, end = divmod(choice, len(_TURN_ENDS))
+    known = [{}, *(one for one in _presets() if one["kind"] == kind)]
+    table = known[number % len(known)]
+    options = table.get("options", {})
+    turn_end = _TURN_ENDS[end] or table.get("turn_end")
+    wanted = Settings(
+        model=table.get("model", ""),
+        instructions="Be brief.",
+        input_rate=table.get("input_rate"),
+        output_rate=table.get("output_rate"),
+        turn_end=turn_end,
+        options=options,
+    )
+    return wanted, replace(wanted, instructions="", turn_end=None), Settings()
 
 
-def _converse(make: Callable[[Settings], Codec], settings: Settings, script: bytes) -> None:
-    for wanted in (settings, Settings()):
+@cache
+def _presets() -> Sequence[Mapping[str, Any]]:
+    return [preset.read(name).endpoint for name in preset.names()]
+
+
+def _converse(
+    make: Callable[[Settings], Codec], settings: Sequence[Settings], script: bytes
+) -> None:
+    for wanted in settings:
         try:
             codec = make(wanted)
         except UserError:
