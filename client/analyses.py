@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from voxmeter.client.columns import SCORED, UNSCORED
+from voxmeter.scoring.definitions import LATENCY
+from voxmeter.scoring.judging import VERDICT
 from voxmeter.scoring.stats import Indices, Interval
 from voxmeter.suites import catalog
-from voxmeter.suites.analysis import Answers, Cell, Table
+from voxmeter.suites.analysis import Answers, Cell, Measured, Table
 
 if TYPE_CHECKING:
     from voxmeter.client.columns import Columns, Floats, Row
@@ -63,21 +66,48 @@ def _by_endpoint(
     for code, (endpoint, name, condition) in enumerate(columns.cells):
         if name == suite:
             rows = np.flatnonzero((columns.cell == code) & ~columns.warmup)
-            found.setdefault(endpoint, {})[condition] = _answers(columns, *counted(columns, rows))
+            answers = _answers(columns, *counted(columns, rows), _measured(columns, rows))
+            found.setdefault(endpoint, {})[condition] = answers
     return found
 
 
-def _answers(columns: Columns, rows: Indices, right: Floats) -> Answers:
+def _answers(
+    columns: Columns, rows: Indices, right: Floats, measured: Mapping[str, Measured]
+) -> Answers:
     """Return the mean of each item's counted trials."""
+    found = _means(columns, rows, right)
+    _, first = np.unique(columns.item[rows], return_index=True)
+    chance = columns.chance[rows][first]
+    return Answers(found.items, found.clusters, found.groups, found.values, chance, measured)
+
+
+def _measured(columns: Columns, rows: Indices) -> dict[str, Measured]:
+    """Return what a cell's trials have under each metric but accuracy and time."""
+    found: dict[str, Measured] = {}
+    for name, column in columns.scores.items():
+        if name == "accuracy" or name in LATENCY:
+            continue
+        state = column.state[rows]
+        kept = rows[state == SCORED]
+        values = column.value[kept]
+        if name.startswith(f"{VERDICT}:"):
+            failed = rows[state == UNSCORED]
+            kept = np.concatenate([kept, failed])
+            values = np.concatenate([values, np.zeros(len(failed))])
+        if len(kept):
+            found[name] = _means(columns, kept, values)
+    return found
+
+
+def _means(columns: Columns, rows: Indices, values: Floats) -> Measured:
     items, first, item = np.unique(columns.item[rows], return_index=True, return_inverse=True)
     size = len(items)
     counts = np.bincount(item, minlength=size)
-    return Answers(
+    return Measured(
         items.astype(np.int64),
         columns.cluster[rows][first].astype(np.int64),
         [columns.items[code].path for code in items.tolist()],
-        np.bincount(item, weights=right, minlength=size) / np.maximum(counts, 1),
-        columns.chance[rows][first],
+        np.bincount(item, weights=values, minlength=size) / np.maximum(counts, 1),
     )
 
 

@@ -132,7 +132,36 @@ JUDGES: Mapping[str, Definition] = {
 }
 """Figures that judges give; each stands with the judge's name behind it: `judge_score:<judge>`."""
 
-ALL: Mapping[str, Definition] = {**ANSWERS, **SPEECH, **LATENCY}
+_LOOSE = "its first line, its last line and asterisks"
+CHECKED: Mapping[str, Definition] = {
+    "accuracy_loose": _rate(
+        "higher", f"Share of replies that keep all their instructions with or without {_LOOSE}."
+    ),
+    "instructions": Definition(
+        "instructions",
+        None,
+        "Instructions that a question gives, each of which a rule checks.",
+        "mean",
+    ),
+    "instructions_kept": Definition(
+        "instructions",
+        "higher",
+        "Those that the reply keeps; none of them where the endpoint failed.",
+        "mean",
+    ),
+    "instructions_kept_loosely": Definition(
+        "instructions", "higher", f"Likewise with or without {_LOOSE}.", "mean"
+    ),
+}
+"""Figures on instructions that rules check; `text_` before a name: in the model's own text."""
+
+ALL: Mapping[str, Definition] = {
+    **ANSWERS,
+    **SPEECH,
+    **CHECKED,
+    **{f"text_{name}": meant for name, meant in CHECKED.items()},
+    **LATENCY,
+}
 
 
 def is_judged(metric: str) -> bool:

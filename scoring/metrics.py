@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
+from voxmeter.scoring import checked
+from voxmeter.scoring.checks import Check, checks_of
 from voxmeter.scoring.text import (
     TEXT_VERSION,
     length,
@@ -45,17 +47,19 @@ class Question:
         references: The right answer and its aliases; empty where there is none.
         options: Texts of the options of a choice, labelled A, B, … in this order.
         language: Language of the answer.
+        checks: What an open question's reply is checked for; empty where nothing is.
     """
 
     kind: str
     references: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     language: str = "en"
+    checks: tuple[Check, ...] = ()
 
     @property
     def closed(self) -> bool:
         """Whether a rule can tell right from wrong."""
-        return self.kind != "open"
+        return self.kind != "open" or bool(self.checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ def question(row: Mapping[str, object]) -> Question:
         references=_strings(row.get("reference")),
         options=_strings(row.get("options")),
         language=str(row.get("language") or "en"),
+        checks=checks_of(row.get("checks")),
     )
 
 
@@ -122,10 +127,14 @@ def reply_metrics(asked: Question, reply: Reply) -> dict[str, Outcome]:
     """
     nothing = no_reply(reply)
     if nothing is not None:
-        return {"accuracy": nothing}
+        return {"accuracy": nothing, **checked.without_reply(asked.checks, nothing)}
     heard = (reply.transcript or "") if reply.spoken else reply.text
     outcomes: dict[str, Outcome] = {}
-    if asked.closed:
+    if asked.checks:
+        outcomes |= checked.outcomes(asked.checks, heard)
+        if reply.text.strip():
+            outcomes |= checked.outcomes(asked.checks, reply.text, "text_")
+    elif asked.closed:
         outcomes["accuracy"] = answer_outcome(asked, heard, "speech" if reply.spoken else "text")
         outcomes["accuracy_strict"] = strict_outcome(asked, heard)
         if reply.text.strip():
@@ -240,6 +249,8 @@ def version_of(metric: str) -> str:
         from voxmeter.scoring.answers import EXTRACTOR_VERSION
 
         return f"extractor-{EXTRACTOR_VERSION}"
+    if metric.removeprefix("text_") in checked.METRICS:
+        return checked.CHECKED_VERSION
     if metric in {"speech_text_wer", "accuracy_strict", "reply_words", "reply_characters"}:
         return TEXT_VERSION
     return METRICS_VERSION

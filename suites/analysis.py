@@ -7,9 +7,36 @@ one endpoint and returns tables. It reads no file.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from voxmeter.scoring.stats import Floats, Indices, Interval
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Measured:
+    """What items have under one metric, each item once; items without any value are not in it.
+
+    Attributes:
+        items: Shape (n,), integers naming items.
+        clusters: Shape (n,), integers naming their clusters.
+        groups: Where each is reported, outermost first.
+        values: Shape (n,), mean of each item's trials, in the metric's unit.
+    """
+
+    items: Indices
+    clusters: Indices
+    groups: Sequence[tuple[str, ...]]
+    values: Floats
+
+    def of(self, wanted: Callable[[tuple[str, ...]], bool]) -> Measured:
+        """Return the items whose groups are wanted."""
+        chosen = [number for number, groups in enumerate(self.groups) if wanted(groups)]
+        return Measured(
+            self.items[chosen],
+            self.clusters[chosen],
+            [self.groups[number] for number in chosen],
+            self.values[chosen],
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -23,6 +50,8 @@ class Answers:
         accuracy: Shape (n,), share of each item's counted trials that were right; a trial without
             a clear answer was not.
         chance: Shape (n,), what guessing earns.
+        measured: What the suite's items have under every other metric but time, by its name; a
+            judge's `judge_accuracy` counts failures of the endpoint as wrong.
     """
 
     items: Indices
@@ -30,6 +59,7 @@ class Answers:
     groups: Sequence[tuple[str, ...]]
     accuracy: Floats
     chance: Floats
+    measured: Mapping[str, Measured] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Number of items."""
@@ -44,6 +74,7 @@ class Answers:
             [self.groups[number] for number in chosen],
             self.accuracy[chosen],
             self.chance[chosen],
+            {name: one.of(wanted) for name, one in self.measured.items()},
         )
 
 
