@@ -19,6 +19,7 @@ from voxmeter.endpoints.errors import UserError
 COMMANDS = {
     "run": "ask every question, record, transcribe, score and report",
     "score": "score a run again from its files",
+    "judge": "hold judges against people, by a listening study of a run",
     "report": "write a run's report",
     "serve": "start one of the built-in endpoints",
     "calibrate": "measure this machine's own timing error",

@@ -273,7 +273,7 @@ def test_as_many_are_asked_at_a_time_as_the_bench_says_and_no_more(tmp_path: Pat
 
 def test_rules_decide_first_and_the_judge_only_aligns_what_they_leave(tmp_path: Path) -> None:
     replies = {"q0": "The answer is B.", "q1": "It is the fourth one from the sun.", "q2": "Hm."}
-    fields = {"kind": "choice", "reference": "B", "options": ["Venus", "Mars"]}
+    fields: dict[str, Any] = {"kind": "choice", "reference": "B", "options": ["Venus", "Mars"]}
 
     def aligns(body: Any) -> str:
         return "none" if dict(fenced(body))["response"] == "Hm." else "B"
