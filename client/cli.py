@@ -25,7 +25,7 @@ COMMANDS = {
     "calibrate": "measure this machine's own timing error",
     "check": "say whether a bench.toml will work here",
     "endpoints": "list the endpoint kinds, or show one",
-    "suites": "list the suite kinds, or verify a file of items",
+    "suites": "list the suite kinds, verify a download, or build a suite",
 }
 """Every command, with its line of help; `voxmeter.client.commands.<name>` does the work."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import struct
 import subprocess
@@ -24,6 +25,8 @@ SPEAKERS: Sequence[str] = ("hibari", "piper", "espeak-ng")
 
 _ESPEAK_WORDS_PER_MINUTE = 165
 _ESPEAK_LIMIT_S = 60.0
+_ESPEAK_PITCH = 50
+_ESPEAK_OCTAVE = 76  # steps of -p that double the frequency, as measured on four voices
 
 
 class Speaker(Protocol):
@@ -45,12 +48,13 @@ class Speaker(Protocol):
         ...
 
 
-def speaker(name: str, *, pace: float = 1.0) -> Speaker:
+def speaker(name: str, *, pace: float = 1.0, steady: bool = False) -> Speaker:
     """Load a voice and warm it up, so that its first sentence takes no longer than the next.
 
     Args:
         name: One of `SPEAKERS`, or `espeak-ng:<language>`, or `piper:<path of a voice>`.
         pace: Speed of speech, as a multiple of the voice's own.
+        steady: Whether piper, too, makes the same sound of the same text; it is a little flatter.
 
     Raises:
         UserError: If there is no such voice or its model file is not the pinned one.
@@ -63,7 +67,7 @@ def speaker(name: str, *, pace: float = 1.0) -> Speaker:
         case "hibari" if detail in {"", "heart"}:
             return HibariSpeaker(name, pace)
         case "piper":
-            return PiperSpeaker(name, detail or "piper", pace)
+            return PiperSpeaker(name, detail or "piper", pace, steady=steady)
         case "espeak-ng":
             return EspeakSpeaker(name, detail or "en-us", pace)
         case _:
@@ -134,7 +138,9 @@ class HibariSpeaker:
 class PiperSpeaker:
     """A piper voice; piper draws its own noise, so the same text sounds a little new each time."""
 
-    def __init__(self, name: str, model: str = "piper", pace: float = 1.0) -> None:
+    def __init__(
+        self, name: str, model: str = "piper", pace: float = 1.0, *, steady: bool = False
+    ) -> None:
         self.name = name
         path, config = _piper_model(model)
         try:
@@ -142,7 +148,10 @@ class PiperSpeaker:
         except ImportError as error:
             raise MissingExtraError(f"voice {name!r}", str(error), "local") from None
         self._voice = PiperVoice.load(path, config)
-        self._settings = SynthesisConfig(length_scale=1 / pace)
+        noise = 0.0 if steady else None
+        self._settings = SynthesisConfig(
+            length_scale=1 / pace, noise_scale=noise, noise_w_scale=noise
+        )
         self.rate = int(self._voice.config.sample_rate)
         for _ in self.speak("Warm up."):
             pass
@@ -156,9 +165,18 @@ class PiperSpeaker:
 
 
 class EspeakSpeaker:
-    """The espeak-ng program: robotic, about a hundred languages, 22.05 kHz; any thread may call."""
+    """The espeak-ng program: robotic, about a hundred languages, 22.05 kHz; any thread may call.
 
-    def __init__(self, name: str, language: str = "en-us", pace: float = 1.0) -> None:
+    Args:
+        name: What it was asked for with.
+        language: Its code, perhaps with a variant of the voice: `en-gb+f3`.
+        pace: Speed of speech, as a multiple of the usual one.
+        pitch: Height of the voice, likewise; 0.64 to 1.5.
+    """
+
+    def __init__(
+        self, name: str, language: str = "en-us", pace: float = 1.0, pitch: float = 1.0
+    ) -> None:
         self.name = name
         program = shutil.which("espeak-ng")
         if program is None:
@@ -166,7 +184,8 @@ class EspeakSpeaker:
             raise UserError(f"voice {name!r}", "the program espeak-ng is not installed", cure)
         speed = str(round(_ESPEAK_WORDS_PER_MINUTE * pace))
         # joined to its option, so that a language that starts with a dash is not read as another
-        self._command = [program, "--stdin", "--stdout", f"-v{language}", "-s", speed]
+        height = str(round(_ESPEAK_PITCH + _ESPEAK_OCTAVE * math.log2(pitch)))
+        self._command = [program, "--stdin", "--stdout", f"-v{language}", "-s", speed, "-p", height]
         self.rate, _ = self._run("Ready.")
 
     def speak(self, text: str) -> Iterator[Samples]:

@@ -32,9 +32,9 @@ from voxmeter.suites.suite import (
 
 KEYS = (
     *("id", "audio", "text", "kind", "question", "options", "reference", "language"),
-    *("cluster", "groups", "voice", "first", "rubric", "source", "licence"),
+    *("cluster", "groups", "voice", "first", "rubric", "source", "licence", "made"),
 )
-"""Keys of a line; the last two are for readers of the file."""
+"""Keys of a line; the last three are for readers of the file."""
 
 GAP_MS = 500.0
 """Silence between a clip and the question spoken before or behind it."""
@@ -120,16 +120,40 @@ def object_lines(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
     Raises:
         UserError: Naming file, line and, for broken JSON, column.
     """
+    for number, found in checked_lines(path):
+        if isinstance(found, UserError):
+            raise found
+        yield number, found
+
+
+def checked_lines(path: Path) -> Iterator[tuple[int, Mapping[str, object] | UserError]]:
+    """Yield the number of every line that is not blank, and its object or what is wrong with it.
+
+    Args:
+        path: As for `object_lines`.
+
+    Raises:
+        UserError: If the file cannot be read.
+    """
     try:
         with path.open("rb") as file:
             lines = iter(lambda: file.readline(_LONGEST_LINE + 1), b"")
             for number, line in enumerate(lines, start=1):
-                place = f"{path}:{number}"
-                text = _decoded(line, place, first=number == 1).strip()
-                if text:
-                    yield number, _object(text, place, torn=not line.endswith(b"\n"))
+                found = _checked(line, f"{path}:{number}", first=number == 1)
+                if found is not None:
+                    yield number, found
+                if len(line) > _LONGEST_LINE:
+                    return  # what follows is the rest of it
     except OSError as error:
         raise UserError(str(path), error.strerror or "cannot be read", "check the path") from error
+
+
+def _checked(line: bytes, place: str, *, first: bool) -> Mapping[str, object] | UserError | None:
+    try:
+        text = _decoded(line, place, first=first).strip()
+        return _object(text, place, torn=not line.endswith(b"\n")) if text else None
+    except UserError as error:
+        return error
 
 
 def _decoded(line: bytes, place: str, *, first: bool) -> str:

@@ -1,4 +1,4 @@
-"""`voxmeter suites`: the suite kinds there are, and whether a file of items is sound."""
+"""`voxmeter suites`: the kinds there are, whether a download is sound, and suites of one's own."""
 
 from __future__ import annotations
 
@@ -14,16 +14,33 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `list` and `verify PATH`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="list|verify")
+    """Declare `list`, `verify PATH` and `build ...`."""
+    from voxmeter.client.commands import suites_build
+
+    actions = parser.add_subparsers(
+        dest="action",
+        required=True,
+        metavar="list|verify|build",
+        parser_class=suites_build.ActionParser,
+    )
     actions.add_parser("list", help="list the suite kinds")
+    build = actions.add_parser("build", help="make a suite from what you have")
+    suites_build.add_arguments(build)
     verify = actions.add_parser("verify", help="check a file of items and every clip it names")
     verify.add_argument("path", type=Path, help="the .jsonl file")
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the kinds, or verify one file."""
-    return _verify(args.path) if args.action == "verify" else _list()
+    """List the kinds, verify one path, or build a suite."""
+    from voxmeter.client.commands import suites_build
+
+    match args.action:
+        case "build":
+            return suites_build.run(args)
+        case "verify":
+            return _verify(args.path)
+        case _:
+            return _list()
 
 
 def _list() -> int:

@@ -1,0 +1,193 @@
+"""Who speaks a suite that is made, and how: faster, higher, louder, with a pause, in a mood."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from voxmeter.client import audio, speakers
+from voxmeter.client.audio import Pcm
+from voxmeter.endpoints.errors import ClipError, UserError, VoxmeterError
+
+if TYPE_CHECKING:
+    from voxmeter.client.speech_service import Service
+
+ADU = (
+    *("hibari", "piper", "espeak-ng:en-us+f1", "espeak-ng:en-us+m1"),
+    *("espeak-ng:en-gb+f2", "espeak-ng:en-gb+m3", "espeak-ng:en-gb-scotland+f4"),
+    "espeak-ng:en-gb-scotland+m7",
+)
+"""Four women's and four men's voices, as many as ADU-Bench's own; not the same ones."""
+
+OPENAI = "openai"
+_ENGLISH = ("hibari", "piper")
+_LOWEST, _HIGHEST = 0.64, 1.5  # what espeak-ng's own setting of the pitch reaches
+_MARK = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a text is spoken.
+
+    Attributes:
+        speaker: Name of the voice; `openai:<voice>` is one of a service.
+        rate: How much faster than the voice is by itself, percent.
+        pitch: How much higher, percent.
+        volume: How much louder, percent of the amplitude.
+        emotion: A word for the mood; empty for none.
+        pause_ms: Silence at every `|` of the text; None where `|` is no mark.
+    """
+
+    speaker: str
+    rate: float = 0.0
+    pitch: float = 0.0
+    volume: float = 0.0
+    emotion: str = ""
+    pause_ms: float | None = None
+
+    @property
+    def pace(self) -> float:
+        """Speed as a multiple of the voice's own."""
+        return 1 + self.rate / 100
+
+    @property
+    def height(self) -> float:
+        """Pitch, likewise."""
+        return 1 + self.pitch / 100
+
+    @property
+    def service(self) -> bool:
+        """Whether it is a voice of a service."""
+        return self.speaker.partition(":")[0] == OPENAI
+
+
+def named(speakers_: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of voices with `adu` spelled out, each once."""
+    every = (one for name in speakers_ for one in (ADU if name == "adu" else (name,)))
+    return tuple(dict.fromkeys(every))
+
+
+def in_language(speaker: str, language: str) -> str:
+    """Return the voice for a language: `{language}` in its name stands for the code.
+
+    Raises:
+        UserError: If the voice speaks English alone.
+    """
+    kind, _, detail = speaker.partition(":")
+    english = language.partition("-")[0] == "en"
+    if not english and (kind in _ENGLISH and not detail):
+        cure = f"name espeak-ng:{language}, or espeak-ng:{{language}} for any language"
+        raise UserError(f"voice {speaker!r}", f"speaks English, and the text is {language}", cure)
+    return speaker.replace("{language}", language)
+
+
+def check(manner: Manner, service: Service | None) -> None:
+    """Find out whether a manner can be spoken here; no text is.
+
+    Raises:
+        UserError: If the voice is not there, or cannot speak so.
+    """
+    place = f"voice {manner.speaker!r}"
+    if manner.service:
+        if service is None:
+            raise UserError(place, "no service is named", "add --tts-url, or --tts-key-env")
+        service.check(manner)
+        return
+    if manner.emotion:
+        found = f"has no moods, and --emotion {manner.emotion} was asked for"
+        raise UserError(place, found, "use an openai: voice, or leave --emotion out")
+    if manner.speaker.startswith("espeak-ng") and not _LOWEST <= manner.height <= _HIGHEST:
+        found = f"cannot speak {manner.pitch:+g} % higher"
+        raise UserError(place, found, "use a pitch from -36 to 50")
+    if "{" not in manner.speaker:
+        speakers.check(manner.speaker)
+
+
+def speak(manner: Manner, text: str, service: Service | None = None) -> Pcm:
+    """Return a text spoken; the same samples for the same text where the voice is a local one.
+
+    The pitch of espeak-ng is its own setting. Other voices speak slower or faster and are played
+    at another speed, which brings their length back and moves the timbre with the pitch. The
+    volume is a factor on the samples.
+
+    Raises:
+        ClipError: If there is nothing to say in it, or the voice fails at it.
+        UserError: If the voice or the service is at fault.
+    """
+    pieces = text.split(_MARK) if manner.pause_ms is not None else [text]
+    said = [_piece(manner, piece, service) for piece in pieces if re.search(r"\w", piece)]
+    if not said:
+        raise ClipError("text", f"nothing to say in {text!r:.60}")
+    gap = np.zeros(round((manner.pause_ms or 0) * said[0].rate / 1000), np.float32)
+    samples = [said[0].samples]
+    for one in said[1:]:
+        samples += [gap, one.samples]
+    gain = np.float32(1 + manner.volume / 100)
+    return Pcm(np.clip(np.concatenate(samples) * gain, -1.0, 1.0), said[0].rate)
+
+
+def clipped(pcm: Pcm) -> bool:
+    """Return whether samples were cut off at full scale."""
+    return bool(np.count_nonzero(np.abs(pcm.samples) >= 1.0) > 1)
+
+
+def _piece(manner: Manner, text: str, service: Service | None) -> Pcm:
+    if manner.service:
+        if service is None:
+            raise UserError(f"voice {manner.speaker!r}", "no service", "add --tts-url")
+        return _higher(service.speak(manner, text), manner.height)
+    # a full stop would make each letter of an option a sentence of its own
+    text = re.sub(r"\b([A-Z])\. (?=\w)", r"\1, ", text)
+    native = manner.speaker.startswith("espeak-ng")
+    height = 1.0 if native else manner.height
+    voice = _voice(manner.speaker, manner.pace / height, manner.height if native else 1.0)
+    try:
+        pieces = list(voice.speak(text))
+    except VoxmeterError:
+        raise
+    except Exception as error:  # a synthesiser is foreign code, and this is one text of many
+        found = f"{text!r:.60} ({type(error).__name__}: {error})"
+        raise ClipError(f"voice {manner.speaker!r}", f"cannot say {found}") from error
+    if not sum(len(piece) for piece in pieces):
+        raise ClipError(f"voice {manner.speaker!r}", f"has nothing to say for {text!r:.60}")
+    return _higher(Pcm(np.concatenate(pieces), voice.rate), height)
+
+
+def _higher(pcm: Pcm, height: float) -> Pcm:
+    """Return audio played at `height` times its speed, at the same rate."""
+    if height == 1.0:
+        return pcm
+    import soxr
+
+    samples = soxr.resample(pcm.samples, pcm.rate * height, pcm.rate, quality="HQ")
+    return Pcm(np.clip(np.asarray(samples, np.float32), -1.0, 1.0), pcm.rate)
+
+
+@lru_cache(maxsize=8)
+def _voice(name: str, pace: float, pitch: float) -> speakers.Speaker:
+    kind, _, detail = name.partition(":")
+    if kind == "espeak-ng":
+        return speakers.EspeakSpeaker(name, detail or "en-us", pace, pitch)
+    return speakers.speaker(name, pace=pace, steady=True)
+
+
+def write(pcm: Pcm, path: object, form: str) -> None:
+    """Write a clip whole or not at all, as FLAC, or Ogg with Opus inside."""
+    import io
+    from pathlib import Path
+
+    import soundfile
+
+    target = Path(str(path))
+    if form == "flac":
+        audio.write_flac(target, pcm.samples, pcm.rate)
+        return
+    fit = pcm if pcm.rate in {8000, 12000, 16000, 24000, 48000} else audio.resample(pcm, 24_000)
+    buffer = io.BytesIO()
+    exact = audio.from_pcm16(audio.to_pcm16(fit.samples))
+    soundfile.write(buffer, exact, fit.rate, format="OGG", subtype="OPUS")
+    audio.write_whole(target, buffer.getbuffer())

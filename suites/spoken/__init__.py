@@ -1,0 +1,1 @@
+"""Written text as it is spoken."""
