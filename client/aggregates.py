@@ -59,7 +59,7 @@ def tables(
     found = {name: answers[name] for name in ANSWERS}
     for name in sorted(columns.scores):
         if is_judged(name):
-            found |= _judged(columns, rows, name)
+            found |= judged_values(columns, rows, name)
     figures = [
         row
         for name, values in found.items()
@@ -68,7 +68,7 @@ def tables(
     return {"scheme": scheme.row(), "figures": figures}
 
 
-def _judged(columns: Columns, rows: Indices, metric: str) -> dict[str, Values]:
+def judged_values(columns: Columns, rows: Indices, metric: str) -> dict[str, Values]:
     """Return what a judge's figure is drawn from, by the rules of `judge_figure`."""
     name, _, judge = metric.partition(":")
     column = columns.column(metric)

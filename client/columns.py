@@ -73,6 +73,7 @@ class ItemInfo:
     path: tuple[str, ...]
     closed: bool
     chance: float
+    origin: str = ""
 
 
 NO_ITEM = ItemInfo(cluster=-1, path=(), closed=False, chance=0.0)
@@ -153,6 +154,7 @@ def read_items(rows: Iterable[Row]) -> dict[tuple[str, str], ItemInfo]:
             path=tuple(str(group) for group in row.get("groups") or ()),
             closed=asked.closed,
             chance=chance(asked),
+            origin=str(row.get("origin") or ""),
         )
     return found
 

@@ -12,6 +12,7 @@ from voxmeter.client import (
     figures,
     report_analyses,
     report_judges,
+    report_origins,
     report_published,
     report_tables,
 )
@@ -55,6 +56,7 @@ def report(summary: Summary, run: Mapping[str, Any], lines: Iterable[TrialLine])
     yield from _judges(summary)
     yield from _groups(summary)
     yield from report_tables.lines(summary)
+    yield from report_origins.lines(summary)
     yield from _analyses(summary)
     yield from report_published.lines(summary)
     yield from _failures(summary)

@@ -33,6 +33,7 @@ from voxmeter.client.columns import (
 )
 from voxmeter.client.gates import judge
 from voxmeter.client.judge_summary import judge_figure, judges_block
+from voxmeter.client.origins import origins
 from voxmeter.client.planned import endpoint_config, expected_latency, planned_cells
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.scoring.definitions import LATENCY, SPEECH, definition, is_judged
@@ -177,8 +178,9 @@ def _cell(
     }
     cell["size"] = str(endpoint_config(run, names[0]).get("size") or "")
     scheme = declared(run, names[1])
+    answers = {name: found[:2] for name, found in _answer_values(columns, counted).items()}
+    cell["origins"] = origins(columns, counted, answers["accuracy"], seed)
     if scheme is not None:
-        answers = {name: found[:2] for name, found in _answer_values(columns, counted).items()}
         cell["tables"] = tables(columns, counted, scheme, answers, seed)
     if expected is not None:
         cell["control"] = {"expected": expected}
