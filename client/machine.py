@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGES = (
+    "audiomentations",
     "ctranslate2",
     "cyllama",
     "faster-whisper",
@@ -19,6 +20,8 @@ _PACKAGES = (
     "onnxruntime",
     "openai",
     "piper-tts",
+    "python-stretch",
+    "scipy",
     "soundfile",
     "soxr",
     "text2num",

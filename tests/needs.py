@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,3 +36,13 @@ def needs(name: str) -> Path:
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def needs_extra(package: str, extra: str) -> Any:
+    """Return a Python package that an extra of ours installs; skip or fail as `needs`."""
+    if find_spec(package) is not None:
+        return import_module(package)
+    reason = f"needs {package}: pip install 'voxmeter[{extra}]'"
+    if os.environ.get("CI", "").lower() == "true":
+        pytest.fail(reason)
+    pytest.skip(reason, allow_module_level=True)

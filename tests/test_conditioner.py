@@ -129,7 +129,7 @@ def test_a_run_in_a_condition_logs_what_was_drawn_and_sends_the_same_clip_again(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = tmp_path / "bench.toml"
     file.write_text(
-        f'[run]\nout = "{tmp_path}/runs"\nwarmup = 0\nconcurrency = 2\nseed = 5\n'
+        f'[run]\nout = "{tmp_path}/runs"\nwarmup = 0\npacing = "fast"\nconcurrency = 2\nseed = 5\n'
         '[[endpoint]]\nname = "m"\nbuiltin = "metronome?delay_ms=250&pacing=burst"\n'
         '[[suite]]\nkind = "demo"\nlimit = 1\n'
         '[[condition]]\nname = "crowd"\nchain = ['

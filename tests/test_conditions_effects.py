@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import random
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from condition_world import ITEMS, at, clicks, done, first_step, level_db, scale_of, spans_of
 from numpy.typing import NDArray
 
 from voxmeter.client import audio, clips
 from voxmeter.client.audio import Pcm
 from voxmeter.client.clips import Clip
-from voxmeter.client.effects import catalog, line, noise, room, steps
-from voxmeter.client.effects.chain import conditioned
+from voxmeter.client.effects import catalog, line, noise, room
 from voxmeter.client.effects.sound import Sound, generator
-from voxmeter.endpoints.errors import ClipError
-from voxmeter.scoring.speech import find_sound
+from voxmeter.endpoints.errors import ClipError, MissingExtraError
 
-ITEMS = Path(__file__).parent.parent / "suites" / "demo_items"
 OURS = sorted(name for name, one in catalog.EFFECTS.items() if one.function and not one.library)
 BACKGROUNDS = ("gaussian-noise", "coloured-noise", "background-music", "babble")
 Wave = NDArray[np.float64]
@@ -37,55 +33,6 @@ def spoken() -> Clip:
     gap = np.zeros(2 * first.rate, dtype=np.float32)
     pcm = Pcm(np.concatenate([first.samples, gap, second.samples]), first.rate)
     return clips.clip(pcm, "question")
-
-
-def done(clip: Clip, *chain: dict[str, Any], seed: str = "0/x/s/a") -> Clip:
-    return conditioned(clip, steps.checked(chain), seed)
-
-
-def spans_of(clip: Clip) -> NDArray[np.int64]:
-    return find_sound(clip.pcm.samples, clip.pcm.rate, inner=False).spans
-
-
-def level_db(wave: NDArray[np.floating], spans: NDArray[np.int64]) -> float:
-    """Return the mean power of some stretches in dB."""
-    picked = np.concatenate([wave[a:b] for a, b in spans.tolist()]).astype(np.float64)
-    return 10 * math.log10(max(float(np.mean(picked**2)), 1e-15))
-
-
-def scale_of(clip: Clip) -> float:
-    scaled_db = clip.params.get("scaled_db", 0.0)
-    assert isinstance(scaled_db, int | float)
-    return float(10 ** (scaled_db / 20))
-
-
-def first_step(clip: Clip) -> dict[str, Any]:
-    rows = clip.params["chain"]
-    assert isinstance(rows, list)
-    assert isinstance(rows[0], dict)
-    return rows[0]
-
-
-def at(clip: Clip, ms: float) -> int:
-    return round(ms * clip.pcm.rate / 1000)
-
-
-def clicks(rate: int, *seconds: float, length_s: float = 6.0) -> Clip:
-    """Return a clip of single samples, each a click; said to be speech from first to last."""
-    samples = np.zeros(round(length_s * rate), dtype=np.float32)
-    samples[[round(one * rate) for one in seconds]] = 0.9
-    tone = 0.2 * np.sin(2 * np.pi * 300 * np.arange(rate) / rate)
-    made = clips.clip(Pcm(np.concatenate([tone.astype(np.float32), samples]), rate), "clicks")
-    onset, end = round(seconds[0] * rate), round(seconds[-1] * rate) + 1
-    bounds = replace(
-        made.bounds,
-        onset_sample=onset,
-        end_sample=end,
-        onset_ms=onset * 1000 / rate,
-        end_ms=end * 1000 / rate,
-    )
-    pcm = Pcm(samples, rate)
-    return Clip(pcm, bounds, audio.sha256(pcm))
 
 
 @pytest.mark.parametrize("snr_db", [-5, 0, 12.5, 40])
@@ -372,6 +319,22 @@ def test_noise_after_everything_was_lost_is_a_bad_clip(spoken: Clip) -> None:
     silent = Sound(np.zeros(8000), 8000, 0.0, 8000.0, np.array([[0, 8000]]))
     with pytest.raises(ClipError, match="no speech is left"):
         noise.gaussian(silent, {"snr_db": 3, "tail_ms": 0}, generator("x"))
+
+
+def test_a_background_that_is_silent_where_the_speech_is_is_a_bad_clip(
+    spoken: Clip, tmp_path: Path
+) -> None:
+    audio.write_flac(tmp_path / "quiet.flac", np.zeros(8000, dtype=np.float32), 8000)
+    with pytest.raises(ClipError, match="the background is silent where the speech is"):
+        done(spoken, {"effect": "background-music", "path": str(tmp_path / "quiet.flac")})
+
+
+def test_without_its_library_an_effect_says_what_installs_it(
+    spoken: Clip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "audiomentations", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'voxmeter\[conditions\]'"):
+        done(spoken, {"effect": "pitch"})
 
 
 @pytest.mark.parametrize("name", ["background-music", "babble", "short-interruptions"])

@@ -10,25 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from condition_world import ITEMS, clicks, done, first_step, level_db, scale_of, spans_of
+from needs import needs_extra
 from scipy.signal import sosfreqz
-from test_conditions_effects import (
-    ITEMS,
-    clicks,
-    done,
-    first_step,
-    level_db,
-    scale_of,
-    spans_of,
-)
 
 from voxmeter.client import audio, clips
 from voxmeter.client.audio import Pcm
 from voxmeter.client.clips import Clip
 from voxmeter.client.effects import catalog
 
-library: Any = pytest.importorskip(
-    "audiomentations", reason="needs audiomentations: pip install 'voxmeter[conditions]'"
-)
+library = needs_extra("audiomentations", "conditions")
 
 NAMES = sorted(name for name, effect in catalog.EFFECTS.items() if effect.library)
 FACTORS = (0.5, 0.62, 0.8, 1.0, 1.25, 1.6, 2.0)
@@ -251,6 +242,14 @@ def test_each_band_is_as_loud_as_the_librarys_filters_make_it() -> None:
     heard = np.array([abs(np.sum(wave * np.exp(-2j * np.pi * one * seconds))) for one in hz])
     assert 20 * np.log10(heard) == pytest.approx(expected_db, abs=0.1)
     assert expected_db.max() - expected_db.min() > 3
+
+
+def test_a_band_above_what_a_clip_can_hold_is_left_out() -> None:
+    clip = clicks(8000, 3.0)
+    made = done(clip, {"effect": "seven-band-eq", "gain_db": 12})
+    assert max(first_step(made)["centre_hz"]) > 4000
+    assert np.isfinite(made.pcm.samples).all()
+    assert int(np.abs(made.pcm.samples).argmax()) == pytest.approx(3 * 8000, abs=1)
 
 
 def test_bands_of_no_gain_change_nothing(spoken: Clip) -> None:

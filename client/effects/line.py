@@ -120,7 +120,8 @@ def _period(heard: Wave, rate: int) -> int | None:
         return None
     newest = heard[-size:]
     earlier = np.lib.stride_tricks.sliding_window_view(heard[-size - longest : -shortest], size)
-    likeness = earlier @ newest / np.sqrt(np.einsum("ij,ij->i", earlier, earlier) + 1e-12)
+    sizes = np.sqrt(np.einsum("ij,ij->i", earlier, earlier) + 1e-12)
+    likeness = np.einsum("ij,j->i", earlier, newest) / sizes
     return longest - int(np.argmax(likeness))
 
 

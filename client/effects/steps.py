@@ -108,7 +108,6 @@ def _checked(step: Step, place: str) -> Step:
         )
     if "path" in step:
         made["path"] = _path(step["path"], f"{place} path")
-    _check_together(made, place)
     return made
 
 
@@ -171,21 +170,19 @@ def _word(parameter: Word, value: Json, place: str) -> str:
 
 def _number(parameter: Number, value: Json, place: str) -> Json:
     if value is None:
-        given = parameter.default
-        return list(given) if isinstance(given, tuple) else given
-    ends = value if isinstance(value, list) else [value]
-    if not all(_is_number(one) for one in ends) or len(ends) not in ({2} if ends is value else {1}):
+        default = parameter.default
+        return list(default) if isinstance(default, tuple) else default
+    given, wanted = (value, 2) if isinstance(value, list) else ([value], 1)
+    numbers = [float(one) for one in given if _is_number(one)]
+    if not len(numbers) == len(given) == wanted:
         raise ValueError(f"{place} is {_shown(value)}", "write a number, or a range [low, high]")
-    numbers = [float(one) for one in ends if isinstance(one, int | float)]
     for one in numbers:
         if not parameter.lowest <= one <= parameter.highest:
             cure = f"write {parameter.lowest:g} to {parameter.highest:g}"
             raise ValueError(f"{place} is {one:g}", cure)
         if parameter.step and (one - parameter.lowest) % parameter.step:
-            wanted = (
-                "a whole number" if parameter.step == 1 else f"a multiple of {parameter.step:g}"
-            )
-            raise ValueError(f"{place} is {one:g}", f"write {wanted}")
+            kind = "whole number" if parameter.step == 1 else f"multiple of {parameter.step:g}"
+            raise ValueError(f"{place} is {one:g}", f"write a {kind}")
     if numbers[0] > numbers[-1]:
         raise ValueError(f"{place} is {_shown(value)}", "write the lower end first")
     return value
@@ -197,9 +194,3 @@ def _is_number(value: Json) -> TypeGuard[int | float]:
 
 def _shown(value: Json) -> str:
     return printable(str(value) if not isinstance(value, str) else f'the text "{value}"', 60)
-
-
-def _check_together(step: Mapping[str, Json], place: str) -> None:
-    """Check what no single parameter can know."""
-    if step["effect"] == "telephone" and ends(step["low_hz"])[1] >= ends(step["high_hz"])[0]:
-        raise ValueError(f"{place}: low_hz reaches high_hz", "write a lower low_hz")
