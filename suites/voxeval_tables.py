@@ -26,8 +26,9 @@ NAMES: Mapping[str, str] = {
 }
 """What the paper's table calls each setting."""
 
-_FEW = 20
-"""Below so many questions a subject, differences between settings are mostly chance."""
+_RANGES = {2: 1.128, 3: 1.693, 4: 2.059, 5: 2.326, 6: 2.534}
+"""How far the best and the worst of so many draws from one normal distribution lie apart on
+average, in standard deviations."""
 
 
 def tables(
@@ -146,19 +147,30 @@ def _boxes(answers: Mapping[str, Answers], speaker: str) -> Table | None:
     ]
     if not rows:
         return None
-    smallest = min(count for one in answers.values() for count in _counts(one).values())
     note = (
         "Of each subject: the best voice less the worst (speakers), or a setting less "
         f"{NAMES.get(speaker, speaker)}: its size, as the paper draws it, and with its sign. In "
         f"percent: of the accuracy with {NAMES.get(speaker, speaker)}, where that is above 0."
     )
-    if smallest < _FEW:
-        note += (
-            f" The smallest subject has {smallest} questions here: with so few, settings "
-            "differ by chance alone, and sizes come out too large."
-        )
+    note += _by_chance(answers, speaker)
     heads = ("box", "of", "lowest", "lower quartile", "median", "upper quartile", "highest", "n")
     return Table("boxes", "Settings, subject by subject", heads, tuple(rows), note)
+
+
+def _by_chance(answers: Mapping[str, Answers], speaker: str) -> str:
+    """Return how large sizes are where no setting makes any difference: sizes are never below 0."""
+    clean = answers[speaker]
+    count = int(np.median(list(_counts(clean).values())))
+    share = float(clean.accuracy.mean())
+    points = 100 * float(np.sqrt(share * (1 - share) / count))
+    voices = min(sum(name in answers for name in SPEAKERS), max(_RANGES))
+    two, several = points * _RANGES[2], points * _RANGES.get(voices, 0.0)
+    told = (
+        f"Where replies are drawn anew each time, chance alone makes sizes of some {two:.1f} points"
+    )
+    if voices > 2:
+        told += f", and of {several:.1f} between the best and the worst of {voices} voices,"
+    return f" {told} in a subject of {count} questions."
 
 
 def _spreads(

@@ -18,7 +18,7 @@ from voxmeter.client.summary import read_run, summary_of
 from voxmeter.scoring.stats import Interval
 from voxmeter.suites import catalog
 from voxmeter.suites.analysis import Answers, Table
-from voxmeter.suites.voxeval_subjects import group_of
+from voxmeter.suites.voxeval_subjects import GROUP_OF, group_of
 from voxmeter.suites.voxeval_tables import below_chance, box, subject_accuracies, tables
 
 PUBLISHED = Path(__file__).parent.parent / "suites" / "published" / "voxeval_table3_overall.csv"
@@ -108,7 +108,24 @@ def test_the_box_of_speakers_is_best_voice_less_worst_for_each_subject() -> None
     assert points == ("speakers (3)", "points", 50.0, 50.0, 50.0, 75.0, 100.0, 3)
     # of the clean voice: 0.5 / 0.5 and 1 / 1; nobody can divide by sociology's 0
     assert percent == ("speakers (3)", "percent", 100.0, 100.0, 100.0, 100.0, 100.0, 2)
-    assert "The smallest subject has 2 questions here" in table.note
+    # half of 8 are right, and 2 of each: 100 * sqrt(0.25 / 2) = 35.4, times 1.128 and 1.693
+    assert table.note.endswith(
+        "chance alone makes sizes of some 39.9 points, and of 59.9 between the best and the worst "
+        "of 3 voices, in a subject of 2 questions."
+    )
+
+
+def test_what_chance_alone_makes_of_a_box_is_what_the_note_says() -> None:
+    draw = np.random.default_rng(5)
+    voices = ("clean", "echo", "fable", "nova", "onyx", "shimmer")
+    asked = {
+        one: answers({name: (draw.random(200) < 0.4) * 1.0 for name in GROUP_OF}) for one in voices
+    }
+    table = named(tables(asked, {}), "boxes")
+    median = table.rows[0][4]
+    told = float(table.note.partition("and of ")[2].partition(" ")[0])
+    assert isinstance(median, float)
+    assert median == pytest.approx(told, rel=0.15)
 
 
 def test_other_boxes_are_a_setting_against_the_clean_one_with_and_without_its_sign() -> None:
