@@ -56,18 +56,22 @@ def judge_estimates(bench: Bench, found: Prompts, trials: Iterable[Trial]) -> li
     """
     asks = dict.fromkeys((judge.name for judge in bench.judges), 0)
     letters = dict(asks)
+    known: dict[tuple[str, str, str], int] = {}
     for trial in trials:
         if trial.warmup or not trial.item.rubric or not bench.judges:
             continue
-        row = trial.item.row()
+        item = trial.item
         for judge in bench.judges:
-            rubric = found.of(judge.name, trial.item.suite, trial.item.rubric)
+            rubric = found.of(judge.name, item.suite, item.rubric)
             if rubric is None:
                 continue
             orders = orders_of(rubric, judge.orders)
-            sent = messages(rubric, case_of(row, REPLY), orders[0])
+            place = (judge.name, item.suite, item.item)
+            if place not in known:
+                sent = messages(rubric, case_of(item.row(), REPLY), orders[0])
+                known[place] = sum(len(one.content) for one in sent)
             asks[judge.name] += len(orders)
-            letters[judge.name] += len(orders) * sum(len(one.content) for one in sent)
+            letters[judge.name] += len(orders) * known[place]
     return [_estimate(judge, asks[judge.name], letters[judge.name]) for judge in bench.judges]
 
 

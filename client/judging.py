@@ -49,11 +49,10 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-MOST_FAILURES = 5
+MOST_FAILURES = 10
 """Questions in a row that a judge may fail to answer before it is left in peace."""
 
 _NO_KEY = "the judge's key is not set"
-_AWAY = "the judge cannot be reached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +362,6 @@ class _Asking:
         """Stop asking a judge that has no key, no money or no server."""
         self._failures += error.fault.kind != "policy"
         if not self.stopped and (error.hopeless or self._failures >= MOST_FAILURES):
-            self.stopped = error.reason if error.hopeless else _AWAY
+            self.stopped = error.reason
             self._problem = error.fault.message
             warn(f"judge {self.judge.name} is asked no more: {error}")

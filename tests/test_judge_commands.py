@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chat_server import Chat, by_words, chat
+from chat_server import Chat, by_words, chat, refused
 from judge_world import written
 from sample_run import build, item
 
@@ -209,6 +209,25 @@ def test_a_dry_run_says_how_many_calls_and_what_they_may_cost(
         (dear["tokens_in"] * 10 + dear["tokens_out"] * 30) / 1e6, abs=1e-9
     )
     assert service.bodies == []
+
+
+def test_check_asks_every_judge_about_one_reply(
+    tmp_path: Path, service: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    which = str(bench(tmp_path, table(service, more="retries = 0")))
+    service.judge = lambda _: "10"
+    assert main(["check", which]) == 0
+    expected = "ok   judge j: rated a right answer as served-model with 10 of 0 to 10"
+    assert expected in capsys.readouterr().out
+    service.judge = lambda _: "Very good!"
+    assert main(["check", which]) == 3
+    assert 'its reply "Very good!" cannot be read: no score' in capsys.readouterr().out
+    service.judge = lambda _: refused(402, "no money")
+    assert main(["check", which]) == 3
+    assert "FAIL judge j: the judge has no quota: HTTP 402: no money" in capsys.readouterr().out
+    asked = len(service.bodies)
+    assert main(["check", which, "--offline"]) == 0
+    assert len(service.bodies) == asked
 
 
 def test_a_whole_run_asks_its_judges_last(

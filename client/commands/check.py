@@ -36,10 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check everything, one line each, and go on after a failure.
 
-    Every endpoint is asked one question, the first of the bench that can be spoken.
+    Every endpoint is asked one question, the first of the bench that can be spoken; every judge is
+    asked about one reply.
 
     Returns:
-        0 when all is well, 3 when an endpoint gave no session or reply and all else is well.
+        0 when all is well, 3 when an endpoint or a judge gave no reply and all else is well.
 
     Raises:
         UserError: The first thing that the user must mend.
@@ -65,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
             findings.note("features", note)
     with findings.may_fail("transcribe"):
         _check_model(bench, {item.language for item in items}, findings)
+    _check_judges(bench, items, findings, ask=not (args.offline or args.no_question))
     question = None if args.offline or args.no_question else _question(items, findings)
     for endpoint in bench.endpoints:
         with findings.may_fail(f"endpoint {endpoint.name}"):
@@ -254,6 +256,24 @@ def _check_model(bench: Bench, languages: set[str], findings: Findings) -> None:
     found = locate(table.model, "whisper", allow_downloads=table.allow_downloads)
     check_languages(bench, languages)
     findings.good("transcribe", f"{table.model}, sha256 {found.sha256[:12]}")
+
+
+def _check_judges(bench: Bench, items: Sequence[Item], findings: Findings, *, ask: bool) -> None:
+    from voxmeter.client import judge_prompts
+    from voxmeter.client.access import redactor
+    from voxmeter.client.judge_check import try_judge
+
+    with findings.may_fail("judges"):
+        _, notes = judge_prompts.check(bench, (item.row() for item in items))
+        for note in notes:
+            findings.note("judges", note)
+    for judge in bench.judges:
+        what = f"judge {judge.name}"
+        with findings.may_fail(what):
+            if ask:
+                findings.good(what, try_judge(judge, bench.source, redactor(bench)))
+            else:
+                findings.good(what, f"{judge.model}, not asked")
 
 
 def _check_endpoint(
