@@ -23,7 +23,6 @@ from voxmeter.suites.air_bench_layout import (
     parts_of,
     read_list,
     right,
-    unusable,
 )
 from voxmeter.suites.air_bench_tasks import (
     PARTS,
@@ -35,6 +34,7 @@ from voxmeter.suites.air_bench_tasks import (
 )
 from voxmeter.suites.catalog import nearest
 from voxmeter.suites.fields import Fields
+from voxmeter.suites.folders import bad_clips, unusable
 from voxmeter.suites.references import labels
 from voxmeter.suites.suite import (
     QUESTION_VIA,
@@ -137,8 +137,8 @@ def verify(path: Path) -> Iterator[str]:
         yield from _about_counts(part, known)
         yield from _about_folders(folders, known)
         there = [row for row in known if folders.there(row)]
-        for row, why in unusable(folders, ((row, folders.recording(row)) for row in there)):
-            yield f"{row.folder}/{row.path} is {why}"
+        for file, why in unusable(folders.recording(row) for row in there):
+            yield f"{file.relative_to(folders.root)} is {why}"
 
 
 def _wanted(name: str, config: Mapping[str, object], base: Path) -> _Wanted:
@@ -178,7 +178,7 @@ def _add(
     warnings += _about_counts(part, known)
     warnings += _about_folders(folders, kept)
     asked = [(row, folders.recording(row)) for row in kept if folders.there(row)]
-    warnings += _about_recordings(folders, asked)
+    warnings += bad_clips((path for _, path in asked), folders.root)
     names: Counter[str] = Counter()
     twice = 0
     for row, path in asked:
@@ -279,17 +279,6 @@ def _about_folders(folders: Folders, rows: Sequence[Row]) -> Iterator[str]:
     absent = Counter(row.folder for row in rows if not folders.there(row))
     for folder, count in absent.items():
         yield f"there is no folder {folders.root / folder}: {_questions(count)} left out"
-
-
-def _about_recordings(folders: Folders, asked: Sequence[tuple[Row, Path]]) -> Iterator[str]:
-    lacking = [(row, why) for row, why in unusable(folders, iter(asked))]
-    if lacking:
-        row, why = lacking[0]
-        count = "a recording is" if len(lacking) == 1 else f"{len(lacking)} recordings are"
-        yield (
-            f"{count} missing or empty, such as {row.folder}/{row.path} ({why}); "
-            "those questions end as bad_clip"
-        )
 
 
 def _questions(count: int) -> str:

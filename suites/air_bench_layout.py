@@ -7,7 +7,7 @@ listed, no recording is opened: there are more than 20,000 of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -207,10 +207,6 @@ class Folders:
         found = self._by_stem(path.parent, sizes).get(path.stem)
         return path.with_name(found) if found else path
 
-    def size(self, path: Path) -> int | None:
-        """Return a recording's size in bytes, None where there is none."""
-        return (self._listed(path.parent) or {}).get(path.name)
-
     def _listed(self, folder: Path) -> Mapping[str, int] | None:
         if folder not in self._sizes:
             self._sizes[folder] = listed(folder)
@@ -221,11 +217,3 @@ class Folders:
             names = (name for name in sizes if name.lower().endswith(_ENDINGS))
             self._stems[folder] = {Path(name).stem: name for name in names}
         return self._stems[folder]
-
-
-def unusable(folders: Folders, rows: Iterator[tuple[Row, Path]]) -> Iterator[tuple[Row, str]]:
-    """Yield the questions whose recording cannot be played, and why: `missing` or `empty`."""
-    for row, path in rows:
-        size = folders.size(path)
-        if not size:
-            yield row, "missing" if size is None else "empty"

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from voxmeter.endpoints.errors import UserError
 from voxmeter.suites.catalog import nearest
 from voxmeter.suites.fields import Fields
-from voxmeter.suites.folders import listed
+from voxmeter.suites.folders import bad_clips, unusable
 from voxmeter.suites.jsonl import object_lines
 from voxmeter.suites.suite import TABLE_KEYS, Item, Kind, Recording, Suite
 
@@ -68,7 +68,7 @@ def load(name: str, config: Mapping[str, object], base: Path) -> Suite:
     root = base / os.path.expanduser(table.required_text("path"))  # noqa: PTH111 - never raises
     items, problems = read(root, name, table.place, table.text("rubric"))
     kept = tuple(item for item in items if item.groups[0] in wanted)
-    warnings = [*_about_problems(problems), *_about_counts(items), *_about_recordings(root, kept)]
+    warnings = [*_about_problems(problems), *_about_counts(items), *bad_clips(_files(kept), root)]
     return Suite(
         name,
         "big-bench-audio",
@@ -90,7 +90,7 @@ def verify(path: Path) -> Iterator[str]:
     items, problems = read(path, path.name, str(path))
     yield from problems
     yield from _about_counts(items)
-    for file, why in _unusable(items):
+    for file, why in unusable(_files(items)):
         yield f"{file.relative_to(path)} is {why}"
 
 
@@ -188,22 +188,5 @@ def _about_counts(items: Sequence[Item]) -> Iterator[str]:
         )
 
 
-def _about_recordings(root: Path, items: Sequence[Item]) -> Iterator[str]:
-    lacking = list(_unusable(items))
-    if lacking:
-        file, why = lacking[0]
-        count = "a recording is" if len(lacking) == 1 else f"{len(lacking)} recordings are"
-        yield (
-            f"{count} missing or empty, such as {file.relative_to(root)} ({why}); "
-            "those questions end as bad_clip"
-        )
-
-
-def _unusable(items: Sequence[Item]) -> Iterator[tuple[Path, str]]:
-    sizes: dict[Path, Mapping[str, int]] = {}
-    for file in (file for item in items for file in item.files()):
-        if file.parent not in sizes:
-            sizes[file.parent] = listed(file.parent) or {}
-        size = sizes[file.parent].get(file.name)
-        if not size:
-            yield file, "missing" if size is None else "empty"
+def _files(items: Sequence[Item]) -> Iterator[Path]:
+    return (file for item in items for file in item.files())

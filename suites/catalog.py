@@ -24,11 +24,14 @@ BUILT_IN: Mapping[str, str] = {
     "big-bench-audio": "voxmeter.suites.big_bench_audio:load",
     "demo": "voxmeter.suites.demo:load",
     "jsonl": "voxmeter.suites.jsonl:load",
+    "voicebench": "voxmeter.suites.voicebench:load",
     "voxeval": "voxmeter.suites.voxeval:load",
 }
 """Kinds that come with the program."""
 
 ANALYSES: Mapping[str, str] = {
+    "air-bench": "voxmeter.suites.air_bench_tables:tables",
+    "voicebench": "voxmeter.suites.voicebench_tables:tables",
     "voxeval": "voxmeter.suites.voxeval_tables:tables",
 }
 """Kinds with tables of their own beside the figures that every suite has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 
@@ -14,3 +14,31 @@ def listed(folder: Path) -> Mapping[str, int] | None:
             return {entry.name: entry.stat().st_size for entry in entries}
     except OSError:
         return None
+
+
+def unusable(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the files that cannot be played, and why: `missing` or `empty`."""
+    sizes: dict[Path, Mapping[str, int]] = {}
+    for file in files:
+        if file.parent not in sizes:
+            sizes[file.parent] = listed(file.parent) or {}
+        size = sizes[file.parent].get(file.name)
+        if not size:
+            yield file, "missing" if size is None else "empty"
+
+
+def bad_clips(files: Iterable[Path], root: Path) -> Iterator[str]:
+    """Yield one sentence on the recordings that cannot be played, nothing where all can.
+
+    Args:
+        files: Recordings that are asked for.
+        root: The download; the example is named from there.
+    """
+    lacking = list(unusable(files))
+    if lacking:
+        file, why = lacking[0]
+        count = "a recording is" if len(lacking) == 1 else f"{len(lacking)} recordings are"
+        yield (
+            f"{count} missing or empty, such as {file.relative_to(root)} ({why}); "
+            "those questions end as bad_clip"
+        )
