@@ -21,12 +21,13 @@ class Shown:
 
 
 def tables(summary: Mapping[str, Any]) -> Iterator[Shown]:
-    """Yield every table that the benchmarks of a run have of their own.
+    """Yield every table that the benchmarks of a run have of their own; a control has none.
 
     Args:
         summary: Content of `summary.json`.
     """
-    found = summary.get("analyses") or []
+    controls = {cell["endpoint"] for cell in summary["cells"] if cell.get("control") is not None}
+    found = [one for one in summary.get("analyses") or [] if one["endpoint"] not in controls]
     several = len({one["endpoint"] for one in found}) > 1
     for one in found:
         of = f"{one['suite']}, {one['endpoint']}" if several else str(one["suite"])

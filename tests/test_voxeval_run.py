@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import soundfile
-from spoken import utterances
-from voxeval_world import Download, mp3, question_row, rows
+from voxeval_world import Download, mp3, rows
 
 from voxmeter.client.cli import main
+from voxmeter.client.speakers import speaker
 
 SAYS_B = "text=The+correct+answer+is+B."
 
@@ -25,7 +26,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def root(tmp_path: Path) -> Path:
     """Two subjects of two questions each, in two voices; the answers are B, D and B, D."""
     tables = {name: rows(name, 2) for name in ("virology_test", "elementary_mathematics_4o")}
-    world = Download(tmp_path / "VoxEval", tables, examples=2)
+    world = Download(tmp_path / "VoxEval", tables, examples=2, chains=2)
     world.write()
     for name in tables:
         told = Download(tmp_path / "told", {name: rows(name, 2)}, settings=()).write()
@@ -96,9 +97,6 @@ def test_a_committed_turn_holds_examples_and_question_and_is_scored_in_every_set
     overall = analysis["tables"][0]["rows"]
     assert [row[0] for row in overall] == ["Alloy", "Nova"]
     assert overall[1][2]["value"] == 0.0
-    report = (folder / "report.md").read_text()
-    assert "## vox: Accuracy in each setting" in report
-    assert "## vox: Mathematics by level" in report
 
 
 def test_earlier_turns_leave_before_the_question_where_silence_ends_a_turn(
@@ -156,31 +154,66 @@ def answer(question, rate):
 """
 
 
-def test_a_request_carries_examples_and_question_at_once_and_chains_are_longer(
+def function(folder: Path, says: str) -> str:
+    """Write a function that notes how long each question is; return its endpoint's lines."""
+    (folder / "functions.py").write_text(FUNCTION)
+    voice = speaker("hibari")
+    soundfile.write(folder / "answer.wav", np.concatenate(list(voice.speak(says))), voice.rate)
+    return 'kind = "python"\noptions = {callable = "functions.py:answer"}'
+
+
+def heard_ms(folder: Path) -> list[int]:
+    return [int(one) for one in (folder / "heard.txt").read_text().split()]
+
+
+def test_a_request_carries_examples_and_question_at_once(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (root.parent / "functions.py").write_text(FUNCTION)
-    said = next(one for one in utterances("hibari") if "answer is B" in one.name)
-    soundfile.write(root.parent / "answer.wav", said.samples, said.rate)
-    endpoint = 'kind = "python"\noptions = {callable = "functions.py:answer"}'
+    endpoint = function(root.parent, "The correct answer is B.")
     folder = ran(bench(root, endpoint, "subset = 2"), capsys)
     assert [one["latency_kind"] for one in lines(folder, "trials")] == ["request"] * 2
-    heard = (root.parent / "heard.txt").read_text().split()
-    assert [int(one) for one in heard] == pytest.approx([EXAMPLES_MS + 480] * 2, abs=5)
+    assert heard_ms(root.parent) == pytest.approx([EXAMPLES_MS + 480] * 2, abs=5)
     assert summary(folder)["cells"][0]["metrics"]["parse_rate"]["value"] == 1.0
+    assert "## vox: Accuracy in each setting" in (folder / "report.md").read_text()
 
 
-def test_a_row_without_its_recording_is_a_bad_clip_and_in_no_figure(
+def test_after_a_chain_of_thought_the_last_stated_answer_counts(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (root / "test" / "alloy" / "virology_test" / "00000000_question.mp3").unlink()
+    says = (
+        "Let us think step by step. If the answer were A, then the sum would be four. "
+        "That is too small. Option C is too large. So the correct answer is B."
+    )
+    path = bench(root, function(root.parent, says), 'options = {prompt_mode = "cot"}')
+    folder = ran(path, capsys)
+    assert heard_ms(root.parent) == pytest.approx([2 * (380 + 1000 + 580 + 1000) + 480] * 2, abs=5)
+    answers = [one for one in lines(folder, "scores") if one["metric"] == "accuracy"]
+    assert [one["detail"]["answer"] for one in answers] == ["B", "B"]
+    assert summary(folder)["cells"][0]["metrics"]["accuracy"]["value"] == 0.5
+    report = (folder / "report.md").read_text()
+    assert "## vox: Mathematics by level" in report
+    assert "Worked examples reason step by step" in report
+
+
+def test_a_missing_or_silent_question_is_a_bad_clip_and_not_hidden_by_its_examples(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = root / "test" / "alloy" / "virology_test"
+    (folder / "00000000_question.mp3").unlink()
+    soundfile.write(folder / "00000001_question.mp3", [0.0] * 24_000, 24_000, format="MP3")
     path = bench(root, METRONOME + 'turn_end = "commit"')
     assert main(["run", str(path)]) == 0
     out = capsys.readouterr().out
     assert "vox: alloy: a recording is missing or empty" in out
-    (cell,) = summary(Path(out.splitlines()[-1]))["cells"]
-    assert cell["status"] == {"ok": 3, "bad_clip": 1}
-    assert (cell["metrics"]["accuracy"]["n"], cell["metrics"]["accuracy"]["left_out"]) == (3, 1)
+    made = Path(out.splitlines()[-1])
+    faults = {
+        one["item"]: one["fault"] for one in lines(made, "trials") if one["status"] == "bad_clip"
+    }
+    assert "nothing audible in 1.0" in faults["virology-0001"]
+    assert "00000000_question.mp3" in faults["virology-0000"]
+    (cell,) = summary(made)["cells"]
+    assert cell["status"] == {"ok": 2, "bad_clip": 2}
+    assert (cell["metrics"]["accuracy"]["n"], cell["metrics"]["accuracy"]["left_out"]) == (2, 2)
 
 
 def test_a_dry_run_says_time_and_disk_of_examples_as_well(
@@ -193,20 +226,3 @@ def test_a_dry_run_says_time_and_disk_of_examples_as_well(
     clip_s = (EXAMPLES_MS + 480) / 1000
     assert told["streaming_s"] == pytest.approx(2 * (clip_s + 5.3) / 4, abs=0.1)  # 4 at once
     assert told["missing_clips"] == 0
-
-
-def test_a_question_that_nobody_can_hear_is_not_hidden_by_its_examples(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = root / "test" / "alloy" / "virology_test"
-    soundfile.write(folder / "00000000_question.mp3", [0.0] * 24_000, 24_000, format="MP3")
-    path = bench(root, METRONOME + 'turn_end = "commit"')
-    made = ran(path, capsys)
-    (bad,) = [one for one in lines(made, "trials") if one["status"] == "bad_clip"]
-    assert bad["item"] == "virology-0000"
-    assert "nothing audible in 1.0" in bad["fault"]
-
-
-def test_the_letters_of_the_fixture_are_those_of_its_tables(root: Path) -> None:
-    assert question_row("x", 0, "B")[-1] == "B"
-    assert [row[-1] for row in rows("x", 2)] == ["B", "D"]

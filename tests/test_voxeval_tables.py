@@ -119,7 +119,8 @@ def test_what_chance_alone_makes_of_a_box_is_what_the_note_says() -> None:
     draw = np.random.default_rng(5)
     voices = ("clean", "echo", "fable", "nova", "onyx", "shimmer")
     asked = {
-        one: answers({name: (draw.random(200) < 0.4) * 1.0 for name in GROUP_OF}) for one in voices
+        one: answers({name: (draw.random(200) < 0.4).tolist() for name in GROUP_OF})
+        for one in voices
     }
     table = named(tables(asked, {}), "boxes")
     median = table.rows[0][4]
@@ -200,6 +201,8 @@ def test_a_run_carries_the_tables_into_summary_and_report(tmp_path: Path) -> Non
     assert overall["rows"][0][1]["value"] == 0.5
     assert overall["rows"][1][2]["value"] == -0.25
     shown = list(report_analyses.tables(summary))
+    control = {**summary, "cells": [{**cell, "control": {}} for cell in summary["cells"]]}
+    assert list(report_analyses.tables(control)) == [], "a control answers every question alike"
     assert shown[0].heading == "vox: Accuracy in each setting"
     assert shown[0].rows[0][:1] == ["Alloy"]
     assert shown[0].rows[0][1].startswith("50.0% [")
