@@ -18,6 +18,9 @@ from voxmeter.client import audio, clips
 from voxmeter.client.audio import Pcm
 from voxmeter.client.clips import Clip
 from voxmeter.client.effects import catalog
+from voxmeter.client.effects.library import low_pass
+from voxmeter.client.effects.sound import Sound, generator
+from voxmeter.endpoints.errors import ClipError
 
 library = needs_extra("audiomentations", "conditions")
 
@@ -268,6 +271,26 @@ def test_noise_after_a_change_of_tempo_is_measured_over_the_speech_where_it_now_
     added = noisy.pcm.samples / scale_of(noisy) - slower.pcm.samples
     ratio = level_db(slower.pcm.samples, spans) - level_db(added, spans)
     assert ratio == pytest.approx(8, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"effect": "high-pass", "cutoff_hz": 5000},
+        {"effect": "band-pass", "centre_hz": 9000, "bandwidth_of_centre": 0.5},
+    ],
+    ids=lambda step: str(step["effect"]),
+)
+def test_a_filter_that_would_leave_nothing_of_a_clip_is_a_bad_clip(step: dict[str, Any]) -> None:
+    with pytest.raises(ClipError, match="Hz on, a clip of 8000 Hz has not"):
+        done(clicks(8000, 1.0), step)
+
+
+def test_what_the_library_cannot_do_with_a_clip_is_a_bad_clip() -> None:
+    few = Sound(np.ones(3), 8000, 0.0, 3.0, np.array([[0, 3]]))
+    values = {"cutoff_hz": 500, "rolloff_db_per_octave": 12}
+    with pytest.raises(ClipError, match=r"LowPassFilter: 3 samples at 8000 Hz with .*: "):
+        low_pass(few, values, generator("x"))
 
 
 def test_every_environment_that_voxeval_names_can_be_drawn(spoken: Clip) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from voxmeter.client.effects.sound import Random, Sound, Wave, number
 from voxmeter.endpoints.codec import Json
-from voxmeter.endpoints.errors import MissingExtraError
+from voxmeter.endpoints.errors import ClipError, MissingExtraError
 
 _Set = Mapping[str, float]
 _Result = tuple[Sound, Mapping[str, Json]]
@@ -80,13 +80,16 @@ def low_pass(sound: Sound, values: Mapping[str, Json], _: Random) -> _Result:
 
 def high_pass(sound: Sound, values: Mapping[str, Json], _: Random) -> _Result:
     """Take low sounds away."""
-    return _filtered(sound, "HighPassFilter", values, {"cutoff_freq": number(values, "cutoff_hz")})
+    cutoff = number(values, "cutoff_hz")
+    _check_audible(sound, "high-pass", cutoff)
+    return _filtered(sound, "HighPassFilter", values, {"cutoff_freq": cutoff})
 
 
 def band_pass(sound: Sound, values: Mapping[str, Json], _: Random) -> _Result:
     """Take away what is higher or lower than a band."""
     centre = number(values, "centre_hz")
     width = centre * number(values, "bandwidth_of_centre")
+    _check_audible(sound, "band-pass", centre - width / 2)
     return _filtered(sound, "BandPassFilter", values, {"center_freq": centre, "bandwidth": width})
 
 
@@ -122,6 +125,15 @@ def _filtered(sound: Sound, name: str, values: Mapping[str, Json], set_to: _Set)
     return sound.with_wave(wave), {}
 
 
+def _check_audible(sound: Sound, name: str, lowest_hz: float) -> None:
+    """Refuse a filter that would leave nothing of the clip."""
+    if lowest_hz >= 0.49 * sound.rate:
+        found = (
+            f"what {name} lets through, from {lowest_hz:g} Hz on, a clip of {sound.rate} Hz has not"
+        )
+        raise ClipError("condition", found)
+
+
 def _around(sound: Sound, transform: Any, factor: float, set_to: _Set) -> Wave:  # noqa: ANN401
     """Stretch a sound within silence, and take the silence off again."""
     margin = round(_MARGIN_MS * sound.rate / 1000)
@@ -134,5 +146,9 @@ def _around(sound: Sound, transform: Any, factor: float, set_to: _Set) -> Wave: 
 def _applied(transform: Any, wave: Wave, rate: int, set_to: _Set) -> Wave:  # noqa: ANN401 - untyped library
     transform.parameters = {"should_apply": True, **set_to}
     transform.freeze_parameters()
-    made = transform(np.ascontiguousarray(wave, dtype=np.float32), rate)
+    try:
+        made = transform(np.ascontiguousarray(wave, dtype=np.float32), rate)
+    except Exception as error:  # foreign code, and this is one clip of many
+        found = f"{len(wave)} samples at {rate} Hz with {dict(set_to)}: {error}"
+        raise ClipError(type(transform).__name__, found) from error
     return np.asarray(made, dtype=np.float64)
