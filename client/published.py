@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.aggregate import Rounding
-from voxmeter.suites.published_tables import Column, Published, Table, published
+from voxmeter.suites.published_tables import CLEAN, Column, Published, Table, published
 
 Json = dict[str, Any]
 Row = Mapping[str, Any]
@@ -43,18 +43,21 @@ def beside(summary: Row, run: Row, name: str) -> Json:
     cells = [
         cell for cell in summary["cells"] if cell["suite"] in labels and cell.get("control") is None
     ]
-    tables = [_beside(table, cells, run) for table in found.tables]
+    tables = [
+        _beside(table, [*_yours(table, cells, run), *_analysed(table, summary, run, set(labels))])
+        for table in found.tables
+    ]
     return {
         "name": found.name,
         "about": found.about,
         "source": found.source,
         "caveats": list(found.caveats),
-        "warnings": list(_warnings(found, labels, cells, run)),
+        "warnings": [*_of_rating(tables), *_warnings(found, labels, cells, run)],
         "tables": [table for table in tables if table["yours"]],
     }
 
 
-def _beside(table: Table, cells: Sequence[Row], run: Row) -> Json:
+def _beside(table: Table, yours: Sequence[Json]) -> Json:
     return {
         "title": table.title,
         "metric": table.metric,
@@ -71,14 +74,14 @@ def _beside(table: Table, cells: Sequence[Row], run: Row) -> Json:
             }
             for one in table.systems
         ],
-        "yours": list(_yours(table, cells, run)),
+        "yours": list(yours),
     }
 
 
 def _yours(table: Table, cells: Sequence[Row], run: Row) -> Iterator[Json]:
     """Yield a row for each endpoint, suite and judge that has any figure of the table."""
     by_owner: dict[tuple[str, str], list[Row]] = {}
-    for cell in cells:
+    for cell in () if table.analysis else cells:
         by_owner.setdefault((cell["endpoint"], cell["suite"]), []).append(cell)
     for (endpoint, suite), own in by_owner.items():
         by_condition = {cell["condition"]: cell for cell in own}
@@ -97,6 +100,37 @@ def _yours(table: Table, cells: Sequence[Row], run: Row) -> Iterator[Json]:
                     "judge": _judge_model(run, judge),
                     "figures": figures,
                 }
+
+
+def _analysed(table: Table, summary: Row, run: Row, suites: Collection[str]) -> Iterator[Json]:
+    """Yield the rows of a suite's own analysis, of clean clips."""
+    for one in summary.get("analyses") or []:
+        if one["suite"] not in suites:
+            continue
+        sizes = {cell["endpoint"]: cell.get("size", "") for cell in summary["cells"]}
+        for found in one["tables"]:
+            if not table.analysis or found["name"] != table.analysis:
+                continue
+            for row in found["rows"]:
+                values = dict(zip(found["heads"], row, strict=True))
+                figures = [_cell(values.get((column.path or ("",))[0])) for column in table.columns]
+                if values.get("condition") == CLEAN and any(figures):
+                    yield {
+                        "endpoint": one["endpoint"],
+                        "size": sizes.get(one["endpoint"], ""),
+                        "suite": one["suite"],
+                        "metric": table.analysis,
+                        "judge": _judge_model(run, str(values.get("judge"))),
+                        "figures": figures,
+                    }
+
+
+def _cell(value: object) -> Json | None:
+    """Return a cell of an analysis as a figure; it has its interval elsewhere, if any."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    text = Rounding(2).text(Fraction(repr(float(value))))
+    return {"value": value, "low": None, "high": None, "items": None, "text": text}
 
 
 def _metrics(table: Table, cells: Sequence[Row]) -> list[str]:
@@ -161,15 +195,6 @@ def _warnings(
     found: Published, labels: Mapping[str, Row], cells: Sequence[Row], run: Row
 ) -> Iterator[str]:
     """Yield what makes these figures others than the published ones, one sentence each."""
-    for table in found.tables:
-        if table.judge and any(_yours(table, cells, run)):
-            models = {row["judge"] for row in _yours(table, cells, run)} - {table.judge}
-            if models:
-                yield (
-                    f"{table.title.partition(':')[0]}: the paper's judge is {table.judge}, "
-                    f"{' and '.join(sorted(models))} rated these replies; scores of different "
-                    "judges are not on one scale"
-                )
     yield from _of_judges(found, run)
     for label, suite in labels.items():
         yield from _of_sample(found, label, suite, cells, run)
@@ -187,6 +212,17 @@ def _warnings(
     texts = sorted({cell["endpoint"] for cell in cells if cell["reply_channel"] == "text"})
     if texts:
         yield f"{', '.join(texts)} replied in text, so nothing was lost in speech or in hearing"
+
+
+def _of_rating(tables: Sequence[Json]) -> Iterator[str]:
+    for table in tables:
+        models = {row["judge"] for row in table["yours"]} - {table["judge"], ""}
+        if table["judge"] and models:
+            yield (
+                f"{table['title'].partition(':')[0]}: the paper's judge is {table['judge']}, "
+                f"{' and '.join(sorted(models))} rated these replies; scores of different judges "
+                "are not on one scale"
+            )
 
 
 def _of_judges(found: Published, run: Row) -> Iterator[str]:

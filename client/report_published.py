@@ -60,10 +60,11 @@ def _table(table: Row) -> Iterator[str]:
 def _own(figure: Row | None, scale: int) -> str:
     if figure is None:
         return "-"
+    count = "" if figure["items"] is None else f" (n {figure['items']})"
     if figure["low"] is None or figure["high"] is None:
-        return f"**{figure['text']}** (n {figure['items']})"
+        return f"**{figure['text']}**{count}"
     low, high = figure["low"] * scale, figure["high"] * scale
-    return f"**{figure['text']}** [{low:.3g} to {high:.3g}] (n {figure['items']})"
+    return f"**{figure['text']}** [{low:.3g} to {high:.3g}]{count}"
 
 
 def _notes(table: Row) -> Iterator[str]:

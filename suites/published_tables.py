@@ -26,7 +26,8 @@ class Column:
 
     Attributes:
         name: As printed.
-        path: The group, outermost first; None where we have no such figure.
+        path: The group, outermost first; None where we have no such figure. In a table that
+            stands beside one of our own analyses: the head of its column there.
         condition: The condition that it is of.
     """
 
@@ -64,6 +65,8 @@ class Table:
         digits: Behind the point, as printed.
         judge: Who rated; empty where nobody did.
         order: `both`, `reference-first` or `response-first`, for ratings.
+        analysis: Name of the table in the suite's own analysis that holds our figures; empty where
+            its groups do.
         columns: Its columns.
         systems: Its rows.
     """
@@ -75,6 +78,7 @@ class Table:
     digits: int
     judge: str
     order: str
+    analysis: str
     columns: tuple[Column, ...]
     systems: tuple[System, ...]
 
@@ -154,6 +158,7 @@ def _table(row: Mapping[str, Any], judge: str) -> Table:
         digits=row.get("digits", 1 if row.get("unit") == "percent" else 2),
         judge=row.get("judge", judge) if by_judge else "",
         order=row.get("order", "both") if by_judge else "",
+        analysis=row.get("analysis", ""),
         columns=columns,
         systems=tuple(_systems_of_columns(row, lines) if across else _systems(row, lines, columns)),
     )

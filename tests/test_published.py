@@ -20,6 +20,7 @@ from voxmeter.suites import catalog
 from voxmeter.suites.adu_domains import COUNTS, DATASETS
 from voxmeter.suites.air_bench_tasks import CHAT, FOUNDATION
 from voxmeter.suites.published_tables import Table, names, published
+from voxmeter.suites.voicebench_subsets import COLUMNS
 from voxmeter.suites.voxeval_layout import SETTINGS
 
 Json = dict[str, Any]
@@ -149,6 +150,23 @@ def test_shares_stand_beside_percentages_in_per_cent(tmp_path: Path) -> None:
     assert qwen["figures"][at] == "77.8"
 
 
+def test_a_suites_own_leaderboard_stands_beside_the_published_one(tmp_path: Path) -> None:
+    names = ["a", "b"]
+    items = [item(name, suite="vb", groups=["openbookqa"]) for name in names]
+    rows = [trial(name, suite="vb") for name in names]
+    scores = [score(row, value=float(row["item"] == "a")) for row in rows]
+    run = {"config": {"suite": [{"kind": "voicebench", "name": "vb"}]}}
+    with build(tmp_path, items, rows, scores, run=run) as folder:
+        found = beside(summarise(folder), folder.run, "voicebench")
+    one = table(found, "Leaderboard")
+    (own,) = one["yours"]
+    assert dict(zip(one["columns"], texts(own), strict=True))["obqa"] == "50.00"
+    assert [text for text in texts(own) if text] == ["50.00"]
+    kimi = next(row for row in one["systems"] if row["system"] == "Kimi-Audio")
+    assert set(kimi["notes"]) == set(one["columns"])
+    assert len(one["systems"]) == 33
+
+
 def test_replies_in_text_are_told(tmp_path: Path) -> None:
     row = trial("a", suite="voxeval", reply_channel="text")
     run = {"config": {"suite": [{"kind": "voxeval"}]}}
@@ -192,7 +210,7 @@ def every_table() -> list[tuple[str, Table]]:
 
 
 def test_every_published_name_belongs_to_a_suite_that_there_is() -> None:
-    assert set(names()) >= {"adu-bench", "air-bench", "voxeval"}
+    assert set(names()) >= {"adu-bench", "air-bench", "voicebench", "voxeval"}
     for name in names():
         assert published(name).suite in catalog.BUILT_IN
         assert published(name).tables
@@ -212,6 +230,11 @@ def test_every_column_is_a_group_or_a_condition_that_its_suite_has() -> None:
             if name in known and column.path is not None:
                 assert column.path in known[name], (one.title, column)
                 assert column.condition in {"clean", *SETTINGS}
+        if name == "voicebench":
+            assert [column.path for column in one.columns] == [
+                *((head,) for head in COLUMNS.values()),
+                ("overall",),
+            ]
     without = [column.name for _, one in every_table() for column in one.columns
                if column.path is None]  # fmt: skip
     assert without == ["Text MMLU"]
