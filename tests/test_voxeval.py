@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,15 @@ def test_recordings_that_are_missing_empty_or_too_many_are_counted(tmp_path: Pat
     for number in (1, 2):
         with pytest.raises(ClipError):
             clips.render(suite.asked(suite.items[number], "nova"), no_voice)
+
+
+def test_a_setting_that_lacks_a_whole_subject_says_how_many_recordings_that_is(
+    tmp_path: Path,
+) -> None:
+    root = small(tmp_path).write()
+    shutil.rmtree(root / "test" / "nova" / "college_physics_test")
+    (told,) = [one for one in load(root, conditions=("nova",)).warnings if one.startswith("nova")]
+    assert told.startswith("nova: 4 recordings are missing or empty, such as ")
 
 
 def test_a_subject_that_mmlu_does_not_have_is_asked_in_a_group_of_its_own(tmp_path: Path) -> None:

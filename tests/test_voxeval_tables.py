@@ -147,6 +147,14 @@ def test_one_setting_alone_has_no_boxes_and_no_answers_have_no_tables() -> None:
     assert not [t for t in tables({"nova": one, "echo": one}, {}) if t.name == "boxes"]
 
 
+def test_items_without_groups_are_in_the_overall_table_alone() -> None:
+    items = np.arange(2)
+    plain = Answers(items, items, [(), ()], np.array([1.0, 0.0]), np.full(2, 0.25))
+    found = tables({"clean": plain, "alloy_noise": plain, "mine": answers({"law": [1]}, 9)}, {})
+    assert [one.name for one in found] == ["overall", "groups"]
+    assert [row[1] for row in named(found, "groups").rows] == [None, None, Interval(1, None, None)]
+
+
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=60))
 def test_a_box_is_in_order_and_inside_its_values(values: list[float]) -> None:
     found = box(np.array(values))
