@@ -95,6 +95,7 @@ Rate = Annotated[int, Field(ge=4000, le=192_000)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Milliseconds = Annotated[int, Field(ge=0, le=3_600_000)]
 Share = Annotated[float, Field(ge=0)]
+Scale = Annotated[tuple[int, int], BeforeValidator(_tuple)]
 
 
 class Run(_Table):
@@ -105,7 +106,6 @@ class Run(_Table):
     seed: Count = 0
     trials: Positive = 1
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 1
-Scale = Annotated[tuple[int, int], BeforeValidator(_tuple)]
     warmup: Count = 1
     pacing: Literal["real-time", "fast"] = "real-time"
     retries: Annotated[int, Field(ge=0, le=20)] = 2
@@ -181,6 +181,7 @@ class Suite(_Table):
     subset: Annotated[float, Field(gt=0)] | None = None
     conditions: Annotated[tuple[Name, ...], BeforeValidator(_tuple)] | None = None
     question_via: Literal["text", "speech-after", "speech-before"] | None = None
+    rubric: Filled | None = None
     few_shot: Count = 0
     voice: Filled | None = None
     gap_ms: Annotated[float, Field(ge=0, le=60_000)] | None = None
@@ -191,7 +192,6 @@ class Suite(_Table):
     def label(self) -> str:
         """The suite's name in rows and tables: its own, else its kind."""
         return self.name or self.kind
-    rubric: Filled | None = None
 
 
 class Condition(_Table):
@@ -230,16 +230,6 @@ class Judge(_Table):
     api_key_env: Filled | None = None
     scale: Scale | dict[str, Scale] | None = None
     orders: Literal["both", "reference-first", "response-first"] = "both"
-
-
-class Regression(_Table):
-    """`regression = {...}` of a gate: how much worse than the base run is still allowed."""
-
-    relative: Share | None = None
-    absolute_ms: Share | None = None
-    absolute: Share | None = None
-
-    @model_validator(mode="after")
     suites: Annotated[tuple[Name, ...] | None, BeforeValidator(_tuple)] = None
     prompts: dict[str, Filled] = Field(default_factory=dict)
     temperature: Annotated[float, Field(ge=0, le=10)] | Literal["default"] = 0.0
@@ -262,8 +252,18 @@ class Regression(_Table):
         given = [value] if isinstance(value, tuple) else list((value or {}).values())
         for low, high in given:
             if low >= high:
-                raise problem(f"{low} to {high} is no scale", "write the lower end first")
+                raise problem(f"{low} to {high} is not a scale", "write the lower end first")
         return value
+
+
+class Regression(_Table):
+    """`regression = {...}` of a gate: how much worse than the base run is still allowed."""
+
+    relative: Share | None = None
+    absolute_ms: Share | None = None
+    absolute: Share | None = None
+
+    @model_validator(mode="after")
     def _some(self) -> Self:
         if self.relative is self.absolute_ms is self.absolute is None:
             raise problem("allows nothing", "write relative = 0.1, absolute_ms = 30, or both")
