@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,6 +14,9 @@ from voxmeter.suites.suite import Factory, Suite, check_unique
 
 if TYPE_CHECKING:
     from voxmeter.suites.analysis import Analysis
+
+Check = Callable[[Path], Iterator[str]]
+"""Yields one line for each fault of a download; raises `UserError` where it is none at all."""
 
 GROUP = "voxmeter.suites"
 """Entry-point group of other packages' suites: kind -> factory."""
@@ -28,6 +31,16 @@ BUILT_IN: Mapping[str, str] = {
     "voxeval": "voxmeter.suites.voxeval:load",
 }
 """Kinds that come with the program."""
+
+CHECKS: Mapping[str, str] = {
+    "adu-bench": "voxmeter.suites.adu_bench:verify",
+    "air-bench": "voxmeter.suites.air_bench:verify",
+    "big-bench-audio": "voxmeter.suites.big_bench_audio:verify",
+    "jsonl": "voxmeter.suites.jsonl_check:verify",
+    "voicebench": "voxmeter.suites.voicebench:verify",
+    "voxeval": "voxmeter.suites.voxeval_check:verify",
+}
+"""What finds faults in a kind's download: called with its path, it yields one line for each."""
 
 ANALYSES: Mapping[str, str] = {
     "air-bench": "voxmeter.suites.air_bench_tables:tables",
@@ -70,6 +83,12 @@ def analysis(kind: str) -> Analysis | None:
     """Return what draws a kind's own tables, None where it has none."""
     module, _, attribute = ANALYSES.get(kind, "").partition(":")
     return cast("Analysis", getattr(import_module(module), attribute)) if module else None
+
+
+def check(kind: str) -> Check | None:
+    """Return what finds faults in a kind's download, None where it has nothing of its own."""
+    module, _, attribute = CHECKS.get(kind, "").partition(":")
+    return cast("Check", getattr(import_module(module), attribute)) if module else None
 
 
 def nearest(word: str, known: tuple[str, ...]) -> str:

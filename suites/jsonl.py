@@ -32,7 +32,7 @@ from voxmeter.suites.suite import (
 
 KEYS = (
     *("id", "audio", "text", "kind", "question", "options", "reference", "language"),
-    *("cluster", "groups", "voice", "first", "rubric", "source", "licence", "made"),
+    *("cluster", "groups", "voice", "first", "rubric", "told", "source", "licence", "made"),
 )
 """Keys of a line; the last three are for readers of the file."""
 
@@ -95,20 +95,40 @@ def read_items(
     items: list[Item] = []
     lines: dict[str, int] = {}
     for number, row in object_lines(path):
-        fields = Fields(f"{path}:{number}", row)
-        fields.known_only(KEYS)
-        item = _item(fields, suite, path.parent, voice, question_via, gap_ms)
+        item = read_line(
+            path, number, row, suite, voice=voice, question_via=question_via, gap_ms=gap_ms
+        )
         if rubric and item.kind == "open" and not item.rubric:
             item = replace(item, rubric=rubric)
         if item.item in lines:
             raise UserError(
-                fields.place,
+                f"{path}:{number}",
                 f"id {item.item!r} is already on line {lines[item.item]}",
                 "give every item its own id",
             )
         lines[item.item] = number
         items.append(item)
     return items
+
+
+def read_line(
+    path: Path,
+    number: int,
+    row: Mapping[str, object],
+    suite: str,
+    *,
+    voice: str | None = None,
+    question_via: QuestionVia | None = None,
+    gap_ms: float = GAP_MS,
+) -> Item:
+    """Return the item of one line; arguments as for `read_items`.
+
+    Raises:
+        UserError: Naming file and line.
+    """
+    fields = Fields(f"{path}:{number}", row)
+    fields.known_only(KEYS)
+    return _item(fields, suite, path.parent, voice, question_via, gap_ms)
 
 
 def object_lines(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -236,6 +256,7 @@ def _item(
         groups=fields.texts("groups"),
         question_via=question_via,
         rubric=fields.text("rubric"),
+        told=fields.text("told"),
         first=fields.flag("first"),
     )
 

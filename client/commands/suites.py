@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from voxmeter.suites.suite import Item, Suite
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `list`, `verify PATH` and `build ...`."""
-    from voxmeter.client.commands import suites_build
+    from voxmeter.client.commands import suites_build, suites_verify
 
     actions = parser.add_subparsers(
         dest="action",
@@ -26,19 +19,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions.add_parser("list", help="list the suite kinds")
     build = actions.add_parser("build", help="make a suite from what you have")
     suites_build.add_arguments(build)
-    verify = actions.add_parser("verify", help="check a file of items and every clip it names")
-    verify.add_argument("path", type=Path, help="the .jsonl file")
+    verify = actions.add_parser("verify", help="say what is wrong with a download or a .jsonl")
+    suites_verify.add_arguments(verify)
 
 
 def run(args: argparse.Namespace) -> int:
     """List the kinds, verify one path, or build a suite."""
-    from voxmeter.client.commands import suites_build
+    from voxmeter.client.commands import suites_build, suites_verify
 
     match args.action:
         case "build":
             return suites_build.run(args)
         case "verify":
-            return _verify(args.path)
+            return suites_verify.run(args)
         case _:
             return _list()
 
@@ -65,41 +58,3 @@ def _summary(factory: str) -> str:
         return "(its module is missing)"
     text = ast.get_docstring(ast.parse(Path(found.origin).read_bytes())) or ""
     return text.partition("\n")[0]
-
-
-def _verify(path: Path) -> int:
-    from voxmeter.client.clip_check import check_clips
-    from voxmeter.client.terminal import printable
-    from voxmeter.endpoints.errors import UserError
-    from voxmeter.suites import catalog
-
-    if path.is_dir():
-        raise UserError(str(path), "is a folder", "give the .jsonl file")
-    suite = catalog.load("jsonl", path.stem, {"path": str(path.resolve())}, Path())
-    print(f"{printable(str(path))}: {_counted(suite)}")
-    for warning in suite.warnings:
-        print(f"warning: {printable(warning)}")
-    found = check_clips(suite.items)
-    for problem in found.problems:
-        print(f"FAIL {printable(problem)}")
-    if found.problems:
-        raise UserError(
-            str(path),
-            f"{len(found.problems)} of {found.checked} clips cannot be used",
-            "replace the files listed above",
-        )
-    if found.checked:
-        print(f"{found.checked} clips are readable and have sound in them")
-    else:
-        print("no clips to read: every item is a text to be spoken")
-    return 0
-
-
-def _counted(suite: Suite) -> str:
-    kinds = Counter(item.kind for item in suite.items)
-    listed = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-    return f"{len(suite.items)} items in {len(_clusters(suite.items))} clusters ({listed})"
-
-
-def _clusters(items: Iterable[Item]) -> set[str]:
-    return {item.cluster or item.item for item in items}
