@@ -24,11 +24,8 @@ from voxmeter.suites.suite import (
     ShotsVia,
     Suite,
 )
-from voxmeter.suites.voxeval_check import verify
 from voxmeter.suites.voxeval_layout import SETTINGS, Row, Subject, Table
 from voxmeter.suites.voxeval_subjects import GROUP_OF, MATHS, count_warning, group_of
-
-__all__ = ["GAP_MS", "KEEP_LAST_MS", "MODES", "OPTIONS", "load", "verify"]
 
 KEEP_LAST_MS = 80_000.0
 """How much of the end of examples and question is sent, as the benchmark's script does."""
