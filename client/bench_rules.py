@@ -175,7 +175,7 @@ def _check_model(place: str, endpoint: Endpoint) -> None:
         found = f"is missing, and {printable(wanted[0], 60)} has {MODEL} in it"
         raise UserError(f"{place} model", found, 'add model = "..."')
     if headers and not endpoint.model.isprintable():
-        found = f"is no text for {printable(headers[0], 60)}"
+        found = f"has characters that {printable(headers[0], 60)} cannot carry"
         raise UserError(f"{place} model", found, "remove what cannot be printed")
 
 
@@ -217,7 +217,7 @@ def _check_url(place: str, url: str) -> None:
         parts = urlsplit(url)
         port_is_fine = parts.port is None or parts.port > 0
     except ValueError as error:
-        raise UserError(place, f"is no URL ({error})", cure) from None
+        raise UserError(place, f"is not a URL ({error})", cure) from None
     if parts.username is not None or parts.password is not None:
         raise UserError(
             place,
@@ -240,7 +240,7 @@ def _check_url(place: str, url: str) -> None:
 
 def _check_header(place: str, name: str, value: str) -> None:
     if not name or not all(33 <= ord(letter) < 127 and letter != ":" for letter in name):
-        raise UserError(place, "is no header name", "use letters, digits and hyphens")
+        raise UserError(place, "is not a header name", "use letters, digits and hyphens")
     if "\n" in value or "\r" in value:
         raise UserError(place, "has a line end in its value", "remove it")
     if name.lower().endswith(_SECRET_NAMES) and not redaction.references(value):
@@ -279,7 +279,7 @@ def _check_judge(bench: Bench, place: str, judge: Judge) -> None:
         _check_url(f"{place} base_url", judge.base_url)
         if not judge.base_url.startswith(("http:", "https:")):
             raise UserError(
-                f"{place} base_url", "is no HTTP address", 'write it like "https://host/v1"'
+                f"{place} base_url", "is not an HTTP URL", 'write it like "https://host/v1"'
             )
         if redaction.references(judge.base_url):
             raise UserError(

@@ -34,11 +34,11 @@ def parse_builtin(text: str) -> Builtin:
     """
     name, mark, query = text.partition("?")
     if name not in SERVERS:
-        raise ValueError(f'"{name}" is no built-in server', nearest.cure(name, SERVERS))
+        raise ValueError(f'"{name}" is not a built-in server', nearest.cure(name, SERVERS))
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(mark))
     except ValueError:
-        raise ValueError(f'"{query}" is no list of options', "write a=1&b=2") from None
+        raise ValueError(f'"{query}" is not a list of options', "write a=1&b=2") from None
     names = [key for key, _ in pairs]
     for key in names:
         if names.count(key) > 1:

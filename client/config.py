@@ -53,14 +53,14 @@ def tables(text: str, source: str) -> dict[str, Any]:
             r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error)
         )
         if found is None:
-            raise UserError(source, f"not TOML: {error}", "mend it") from None
+            raise UserError(source, f"not TOML: {error}", "correct it") from None
         line = found[2] or str(text.count("\n") + 1)
         column = f":{found[3]}" if found[3] else ""
         raise UserError(
-            f"{source}:{line}{column}", f"not TOML: {found[1]}", "mend this line"
+            f"{source}:{line}{column}", f"not TOML: {found[1]}", "correct this line"
         ) from None
     except RecursionError:
-        raise UserError(source, "is nested too deeply", "mend it") from None
+        raise UserError(source, "is nested too deeply", "correct it") from None
 
 
 def parse(

@@ -6,7 +6,10 @@ import socket
 import ssl
 from urllib.parse import urlsplit
 
+import h11
+
 from voxmeter.client.transport import TransportSettings
+from voxmeter.endpoints.codec import Address
 from voxmeter.endpoints.errors import ConnectError, UserError
 
 _SECURE = ("wss:", "https:")
@@ -42,6 +45,19 @@ def loopback(url: str) -> bool:
 def bare(url: str) -> str:
     """Return a URL without its query, which may hold a key."""
     return url.split("?", 1)[0]
+
+
+def check_headers(address: Address) -> None:
+    """Refuse a header that cannot be sent; its value, which may be a key, is not repeated.
+
+    Raises:
+        ConnectError: Naming the first such header.
+    """
+    for name, value in address.headers.items():
+        try:
+            h11.Request(method="GET", target="/", headers=[("Host", "-"), (name, value)])
+        except (h11.LocalProtocolError, UnicodeEncodeError):
+            raise ConnectError("refused", f"header {name!r} cannot be sent over HTTP") from None
 
 
 def connect_error(error: OSError | ImportError | UnicodeError, url: str) -> ConnectError:

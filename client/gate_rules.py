@@ -62,7 +62,7 @@ def limit_problem(metric: str, limit: float) -> tuple[str, str] | None:
     known = definition(metric)
     if known is not None and known.kind == "rate" and not 0 <= limit <= 1:
         cure = f"write {limit / 100:g} for {limit:g} %" if 1 < limit <= 100 else "write 0 to 1"
-        return f"{limit:g} is no fraction, and {metric} is one", cure
+        return f"{limit:g} is not a fraction, as {metric} is", cure
     starts = metric.startswith("first_") or metric in {"reply_ms", "reply_end_ms"}
     if starts and 0 < limit < 20:
         return (
@@ -77,7 +77,7 @@ def regression_problem(metric: str, regression: Regression) -> tuple[str, str] |
     known = definition(metric)
     in_ms = known is None or known.unit == "ms"
     if regression.absolute_ms is not None and not in_ms:
-        return f"absolute_ms: {metric} is no time", "write absolute"
+        return f"absolute_ms: {metric} is not a time", "write absolute"
     if regression.absolute is not None and known is not None and in_ms:
         return f"absolute: {metric} is a time", "write absolute_ms"
     return None

@@ -19,7 +19,13 @@ import h11
 
 from voxmeter.client import http_proxy
 from voxmeter.client.clock import Clock, SystemClock
-from voxmeter.client.dialing import bare, connect_error, loopback, tls_context
+from voxmeter.client.dialing import (
+    bare,
+    check_headers,
+    connect_error,
+    loopback,
+    tls_context,
+)
 from voxmeter.client.http_exchange import Exchange
 from voxmeter.client.http_link import dial
 from voxmeter.client.transport import Arrival, TransportSettings
@@ -57,7 +63,7 @@ class HttpTransport:
         """Open the connection, TLS included; the caller sets the time-out."""
         self._address = address
         parts = _parts(address.url)
-        _check_headers(address)
+        check_headers(address)
         self._link = await self._dial(parts)
 
     async def send(self, message: Message) -> None:
@@ -226,15 +232,6 @@ def _parts(url: str) -> SplitResult:
     if parts.scheme not in _PORTS or not host:
         raise ConnectError("dns", f"{bare(url)} is not an http:// or https:// URL")
     return parts
-
-
-def _check_headers(address: Address) -> None:
-    """Refuse a header that HTTP cannot carry, without showing its value."""
-    for name, value in address.headers.items():
-        try:
-            h11.Request(method="GET", target="/", headers=[("Host", "-"), (name, value)])
-        except (h11.LocalProtocolError, UnicodeEncodeError):
-            raise ConnectError("refused", f"header {name!r} cannot be sent over HTTP") from None
 
 
 def _laid_over(base: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:

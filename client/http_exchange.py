@@ -144,7 +144,7 @@ class Exchange:
             event = self._state.next_event()
         except h11.RemoteProtocolError as error:
             if not self._last:
-                where = "amid a body" if amid else "without an answer"
+                where = "in the middle of a body" if amid else "without an answer"
                 raise ConnectionLostError(None, f"closed {where}") from error
             found = f"does not answer as HTTP ({error})"
             raise ProtocolError("http", found, Binary(self._last)) from error
@@ -168,6 +168,6 @@ class Exchange:
         }
         packed = found.get("content-encoding", "identity")
         if strict and packed.lower() not in {"identity", ""}:
-            problem = f"the body is packed as {packed}, which was not asked for"
+            problem = f"the body is compressed as {packed}, which was not asked for"
             raise ProtocolError("http", problem, Response(head.status_code, found))
         return found

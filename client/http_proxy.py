@@ -48,7 +48,7 @@ def for_host(scheme: str, host: str) -> Proxy | None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port or 80
     except ValueError as error:  # its words may show a piece of a password
-        raise ConnectError("refused", "the proxy in the environment is no URL") from error
+        raise ConnectError("refused", "the proxy in the environment is not a URL") from error
     if parts.scheme != "http" or not parts.hostname:
         problem = f"the proxy in the environment speaks {parts.scheme}; HTTP endpoints go through"
         raise ConnectError("refused", f"{problem} http:// proxies only (or use_proxy = false)")

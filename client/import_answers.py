@@ -146,7 +146,7 @@ def _answer(fields: Fields, row: Mapping[str, object], folder: Path) -> Answer:
     name = fields.text("audio")
     audio = folder / name if name else None
     if audio is not None and not audio.is_file():
-        raise UserError(fields.place, f"there is no file {printable(name)}", "mend the path")
+        raise UserError(fields.place, f"there is no file {printable(name)}", "correct the path")
     if audio is None and row.get("text") is None:
         raise UserError(fields.place, "no answer", "give text, audio or both")
     return Answer(None if row.get("text") is None else fields.text("text"), audio)

@@ -41,7 +41,9 @@ class Imported:
         path = launch.options.get("path")
         if not isinstance(path, str) or not path.strip():
             cure = 'write path = "answers" (voxmeter endpoints import shows how)'
-            raise UserError(f"{place}.path", "is missing" if path is None else "is no path", cure)
+            raise UserError(
+                f"{place}.path", "is missing" if path is None else "is not a path", cure
+            )
         self.answers = Answers(launch.folder / path, f"{place}.path")
         self.written = launch.options.get("output_modalities") == "text"
         self.limit = launch.wire.max_message_mib * 2**20

@@ -123,7 +123,7 @@ def _loaded(name: str, future: Future[Any]) -> None:
         if not isinstance(found, Unscored):
             return
         problem = str(found.detail.get("problem") or found.reason)
-    cure = "is there memory enough for it?"
+    cure = "see that there is enough memory for it"
     raise UserError(name, f"its process ended while it was loaded ({problem[:200]})", cure)
 
 

@@ -237,7 +237,7 @@ def parse_only(text: str) -> dict[str, list[str]]:
     for part in text.split(","):
         what, equals, name = (word.strip() for word in part.partition("="))
         if not equals or not name:
-            raise UserError("--only", f"{part!r} is no filter", "write endpoint=NAME,suite=NAME")
+            raise UserError("--only", f"{part!r} is not a filter", "write endpoint=NAME,suite=NAME")
         if what not in ONLY:
             raise UserError("--only", f'cannot filter by "{what}"', nearest.cure(what, ONLY))
         wanted.setdefault(what, []).append(name)
@@ -252,7 +252,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     """
     found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise UserError("--shard", f"{text!r} is no part of a whole", "write 1/4 to 4/4")
+        raise UserError("--shard", f"{text!r} is not a part of a whole", "write 1/4 to 4/4")
     return int(found[1]), int(found[2])
 
 

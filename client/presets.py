@@ -59,7 +59,7 @@ def _laid_under(table: Mapping[str, Any], source: str, place: str) -> Mapping[st
     elsewhere = "url" not in made and any(key in made for key in _PLACES)
     for key, example in chosen.needs.items():
         if not _has(made, key) and not (key == "url" and elsewhere):
-            found = f"is missing, and preset {name} cannot know it"
+            found = f"is missing, and preset {name} does not have it"
             raise UserError(f"{place} {key}", found, f'write {key} = "{example}"')
     return made
 

@@ -241,7 +241,7 @@ def _target(launch: Launch) -> str:
     target = launch.options.get("callable")
     if not isinstance(target, str) or not target.strip():
         cure = 'write callable = "my_model.py:answer" (voxmeter endpoints python shows how)'
-        raise UserError(place, "is missing" if target is None else "is no text", cure)
+        raise UserError(place, "is missing" if target is None else "is not text", cure)
     module, _ = serve_callable.split(target)
     if module.endswith(".py"):
         if not (launch.folder / module).is_file():

@@ -118,7 +118,7 @@ def formats(text: str) -> list[str]:
         if word in LATER:
             raise UserError("--format", f"{word}: {LATER[word]}", cure)
         if word not in FORMATS:
-            raise UserError("--format", f"{word!r} is no format", cure)
+            raise UserError("--format", f"{word!r} is not a format", cure)
     if not wanted:
         raise UserError("--format", "names no format", cure)
     return list(dict.fromkeys(wanted))

@@ -79,7 +79,7 @@ def load(target: str, folder: Path) -> Callable[..., Any]:
     module = _from_file(folder / place) if place.endswith(".py") else importlib.import_module(place)
     function = getattr(module, name, None)
     if not callable(function):
-        found = "is no function" if hasattr(module, name) else "is missing"
+        found = "is not a function" if hasattr(module, name) else "is missing"
         raise CallableError(f"{place}: {name} {found}")
     loaded: Callable[..., Any] = function
     return loaded
@@ -158,7 +158,7 @@ def _from_file(path: Path) -> Any:  # noqa: ANN401 - a module, whose content is 
     name = f"served_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, str(path))
     if spec is None or spec.loader is None:
-        raise CallableError(f"{path}: no Python file")
+        raise CallableError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles look their module up
     spec.loader.exec_module(module)
@@ -300,7 +300,7 @@ def _of_numbers(value: Any) -> bytes:  # noqa: ANN401 - a list, if all is well
     while isinstance(value, (list, tuple)) and len(value) == 1 and not _is_number(value[0]):
         value = value[0]
     if not isinstance(value, (list, tuple)) or not all(map(_is_number, value)):
-        raise _no_sound(f"a {type(value).__name__} that is no list of numbers")
+        raise _no_sound(f"{type(value).__name__}, not a list of numbers")
     whole = all(isinstance(one, int) for one in value)
     scale = min((_scale(abs(one), whole) for one in value), default=1.0)
     return array("h", (max(-32768, min(32767, round(one * scale))) for one in value)).tobytes()
@@ -315,7 +315,7 @@ def _scale(loudest: float, whole: bool) -> float:  # noqa: FBT001 - one of two k
 
 def _no_sound(found: str) -> CallableError:
     wanted = "floats from -1 to 1 or 16-bit integers, of shape (n,) or (channels, n)"
-    return CallableError(f"returned {found}; {wanted} are sound")
+    return CallableError(f"returned {found}; sound must be {wanted}")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -274,7 +274,7 @@ def command(launch: Launch) -> list[str]:
         UserError: If the folder or the program is not there.
     """
     if not launch.folder.is_dir():
-        found = f"{printable(str(launch.folder))} is no folder"
+        found = f"{printable(str(launch.folder))} is not a folder"
         raise UserError(f"{launch.place} folder", found, "give the folder where the program runs")
     ours = str(Path(__file__).with_name("serve_callable.py"))
     words = [word.replace(SERVE_CALLABLE, ours) for word in launch.command]

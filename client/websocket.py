@@ -23,7 +23,13 @@ from websockets.protocol import Event
 
 from voxmeter.client import http_words, invitation
 from voxmeter.client.clock import Clock, SystemClock
-from voxmeter.client.dialing import bare, connect_error, loopback, tls_context
+from voxmeter.client.dialing import (
+    bare,
+    check_headers,
+    connect_error,
+    loopback,
+    tls_context,
+)
 from voxmeter.client.transport import Arrival, TransportSettings
 from voxmeter.endpoints import http_faults
 from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Text
@@ -95,6 +101,7 @@ class WebSocketTransport:
             raise invitation.hidden(error, url) from None
 
     async def _dial(self, address: Address) -> None:
+        check_headers(address)
         try:
             connection = await _Dialing(
                 address.url,
@@ -124,7 +131,7 @@ class WebSocketTransport:
         except (OSError, ImportError, UnicodeError) as error:
             raise connect_error(error, address.url) from error
         except ValueError as error:  # our own URL was read before; the proxy's may hold a password
-            raise ConnectError("refused", "the proxy in the environment is no URL") from error
+            raise ConnectError("refused", "the proxy in the environment is not a URL") from error
         assert isinstance(connection, _StampedConnection)  # noqa: S101 - create_connection above
         self._connection = connection
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from voxmeter.endpoints.addresses import checked_key, websocket_url
 from voxmeter.endpoints.agent_replies import Replies
 from voxmeter.endpoints.codec import (
     Address,
@@ -19,7 +20,7 @@ from voxmeter.endpoints.codec import (
 from voxmeter.endpoints.deepgram_options import PATH, read
 from voxmeter.endpoints.events import Event, Fault, FaultKind, InputTranscript, Ready, SpeechStarted
 from voxmeter.endpoints.fields import Fields, parse_object
-from voxmeter.endpoints.hosted import checked_key, failure, left, websocket_url
+from voxmeter.endpoints.hosted import close_events, failure
 from voxmeter.endpoints.kind import Kind
 
 _PROTOCOL = "deepgram"
@@ -125,7 +126,7 @@ class Client:
         match message:
             case Ended():
                 answered = self._explained or self._replies.any_came
-                return Step(left(message, answered=answered))
+                return Step(close_events(message, answered=answered))
             case Binary(data):
                 output = self._wanted.output
                 return Step(self._replies.audio(data, output.encoding, output.rate))
@@ -186,7 +187,7 @@ class Client:
             name = function.text("name")
             if not function.flag("client_side", default=True):
                 continue
-            said = f"the agent called the tool {name[:80]!r}; told that there is none"
+            said = f"the agent called the tool {name[:80]!r}; it was told that there is none"
             events.append(Fault("request", retryable=False, message=said, fatal=False))
             answer = {"id": function.text("id"), "name": name, "content": _NO_TOOL}
             messages += [Text(json.dumps({"type": "FunctionCallResponse", **answer}))]

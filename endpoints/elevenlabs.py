@@ -7,6 +7,7 @@ import json
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from voxmeter.endpoints.addresses import checked_key, http_url, websocket_url
 from voxmeter.endpoints.codec import (
     Address,
     Ended,
@@ -33,7 +34,7 @@ from voxmeter.endpoints.events import (
     ReplyText,
 )
 from voxmeter.endpoints.fields import Fields, parse_object
-from voxmeter.endpoints.hosted import checked_key, failure, http_url, left, websocket_url
+from voxmeter.endpoints.hosted import close_events, failure
 from voxmeter.endpoints.kind import Kind
 
 PATH = "/v1/convai/conversation"
@@ -78,7 +79,7 @@ class Client:
 
     @property
     def traits(self) -> Traits:
-        """What is known before the agent tells its formats, which go before these."""
+        """What is known before the agent tells its formats, which replace these."""
         return Traits(
             input_rate=self._wanted.input_rate or 16_000,
             frame_ms=self._wanted.frame_ms,
@@ -149,7 +150,7 @@ class Client:
             ProtocolError: If it is not what the protocol allows, or not now.
         """
         if isinstance(message, Ended):
-            return Step(left(message, answered=self._explained or self._answered))
+            return Step(close_events(message, answered=self._explained or self._answered))
         told = parse_object(_PROTOCOL, message)
         match told.text("type"):
             case "conversation_initiation_metadata":
@@ -200,7 +201,7 @@ class Client:
     def _tool(self, call: Fields) -> Step:
         """Say that there is no such tool, so that the agent goes on."""
         name, number = call.text("tool_name")[:80], call.text("tool_call_id")
-        said = f"the agent called the tool {name!r}; told that there is none"
+        said = f"the agent called the tool {name!r}; it was told that there is none"
         answer: dict[str, Json] = {"tool_call_id": number, "result": _NO_TOOL, "is_error": True}
         step = _send(type="client_tool_result", **answer)
         return Step([Fault("request", retryable=False, message=said, fatal=False)], step.messages)

@@ -252,7 +252,7 @@ class Lines:
             return [self._ready(told)]
         if event not in ("text", "audio", "done", "error"):
             found = f"event {event[:40]!r}" if event else "a line without an event"
-            raise told.problem(f"{found}; known are {_EVENTS}")
+            raise told.problem(f"{found}; known: {_EVENTS}")
         if self._asked is None:
             if event == "error":  # it could not even start
                 return [_fault(told)]
@@ -272,7 +272,7 @@ class Lines:
 
     def _ready(self, told: Fields) -> Ready:
         if self._asked is not None:
-            raise told.problem("ready amid a reply")
+            raise told.problem("ready in the middle of a reply")
         rate = told.whole("sample_rate", 0)
         if rate:
             self._rate = _checked(told, rate)
@@ -290,7 +290,7 @@ class Lines:
         rate = _checked(told, told.whole("sample_rate", self._reply_rate))
         self._reply_rate = rate
         if told.has("pcm_b64") == told.has("path"):
-            raise told.problem("audio with one of pcm_b64 and path is wanted")
+            raise told.problem("audio needs one of pcm_b64 and path")
         if told.has("path"):
             told.text("path")
             self._file_rate = rate
@@ -339,7 +339,7 @@ def _channel(settings: Settings) -> Literal["speech", "text"]:
 
 def _checked(told: Fields, rate: int) -> int:
     if not _LOWEST <= rate <= _HIGHEST:
-        raise told.problem(f"sample_rate {rate} is none")
+        raise told.problem(f"sample_rate {rate} is not from {_LOWEST} to {_HIGHEST}")
     return rate
 
 

@@ -6,10 +6,10 @@ and public reports of sessions, of errors and of what closes them.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlencode, urlunsplit
 
+from voxmeter.endpoints.addresses import checked_key, is_this_machine, websocket_parts
 from voxmeter.endpoints.codec import (
     Address,
     Ended,
@@ -36,7 +36,6 @@ from voxmeter.endpoints.gemini_live_faults import close_fault, error_fault
 from voxmeter.endpoints.gemini_live_options import Wanted, read
 from voxmeter.endpoints.gemini_live_replies import Replies, usage
 from voxmeter.endpoints.gemini_live_wire import PROTOCOL, Object, blob, duration_ms, written
-from voxmeter.endpoints.hosted import checked_key
 from voxmeter.endpoints.kind import Kind
 
 PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
@@ -102,7 +101,7 @@ class Client:
         """Return where to connect: Google AI by default, a path only where the URL has none.
 
         Raises:
-            UserError: If the URL is none, a hosted service gets no model, or the key cannot stand
+            UserError: If it is not a URL, a hosted service gets no model, or the key cannot stand
                 in a header.
         """
         headers: dict[str, str] = {}
@@ -264,33 +263,24 @@ def _notes(told: Fields) -> Sequence[Note]:
 
 
 def _address(url: str, wanted: Wanted, secrets: dict[str, str]) -> str:
-    cure = f"write it like wss://host{PATH}"
-    shown = url.partition("?")[0]  # a query may hold a key
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        parts.port  # noqa: B018 - asked for its ValueError
-    except ValueError as error:
-        raise UserError("url", f"{shown!r}: {error}", cure) from None
-    scheme = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}.get(parts.scheme)
-    if scheme is None or not host:
-        raise UserError("url", repr(shown), cure)
+    parts = websocket_parts(url, PATH)
+    host = parts.hostname or ""
     _check_model(host, wanted.model)
     given = parse_qs(parts.query, keep_blank_values=True)
     query = [parts.query] if parts.query else []
     # Foreign servers may refuse query keys that they do not know.
-    tagged = _is_this_machine(host) if wanted.send_tag is None else wanted.send_tag
+    tagged = is_this_machine(host) if wanted.send_tag is None else wanted.send_tag
     added = secrets | ({"tag": wanted.tag} if wanted.tag and tagged else {})
     query += [urlencode({name: value}) for name, value in added.items() if name not in given]
     path = _path(host, wanted) if parts.path in {"", "/"} else parts.path
-    return urlunsplit((scheme, parts.netloc, path, "&".join(query), ""))
+    return urlunsplit(parts._replace(path=path, query="&".join(query)))
 
 
 def _check_model(host: str, model: str) -> None:
     """See that a model is named as Google's own hosts want it."""
     if host.endswith(VERTEX_HOST) and "/" not in model:
         cure = "write projects/PROJECT/locations/LOCATION/publishers/google/models/MODEL"
-        raise UserError("model", f"{model!r} is no path, as Vertex AI wants it", cure)
+        raise UserError("model", f"{model!r} is not the whole path that Vertex AI wants", cure)
     if host.endswith(".googleapis.com") and not model:
         raise UserError("model", "is missing", 'name one, such as model = "gemini-3.8-live"')
 
@@ -300,10 +290,3 @@ def _path(host: str, wanted: Wanted) -> str:
         return VERTEX_PATH
     # Ephemeral tokens are for sessions within what they were made for.
     return f"{PATH}Constrained" if wanted.auth == "access_token" else PATH
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import json
 from typing import Literal
-from urllib.parse import urlsplit, urlunsplit
 
+from voxmeter.endpoints.addresses import checked_key, websocket_url
 from voxmeter.endpoints.codec import (
     Address,
     Ended,
@@ -30,7 +30,6 @@ from voxmeter.endpoints.events import (
 )
 from voxmeter.endpoints.fields import Fields, parse_object
 from voxmeter.endpoints.gpt_live_options import NAMES, PATH, read
-from voxmeter.endpoints.hosted import checked_key, websocket_url
 from voxmeter.endpoints.kind import Kind
 from voxmeter.endpoints.openai_faults import classify, close_fault, words
 from voxmeter.endpoints.waits import named_wait_s
@@ -91,12 +90,11 @@ class Client:
 
     def address(self, url: str, api_key: str | None) -> Address:
         """Return the URL with the protocol's path where it has none, and the key in a header."""
-        parts = urlsplit(websocket_url(url, PATH))
         headers = {}
         if api_key:
             name, bearer = self._wanted.key_header, self._wanted.key_header == "Authorization"
             headers[name] = f"Bearer {checked_key(api_key)}" if bearer else checked_key(api_key)
-        return Address(urlunsplit(parts), headers)
+        return Address(websocket_url(url, PATH), headers)
 
     def open(self) -> Step:
         """Start the session; `Ready` comes when the server says that it has started."""
@@ -206,7 +204,7 @@ class Client:
         """Say that nobody does the work that the model hands to us, so that it goes on."""
         if delegation.text("target", "") != "client":
             return Step()
-        words = "the model delegated work to its client; told that no one can do it"
+        words = "the model delegated work to its client; it was told that no one can do it"
         refusal = self._send("think", content=_UNHELPED, delegation_id=delegation.text("id"))
         return Step(
             [Fault("request", retryable=False, message=words, fatal=False)], refusal.messages

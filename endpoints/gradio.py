@@ -62,7 +62,7 @@ def client(settings: Settings) -> Client:
         raise UserError("options.data", "has no place for the question", cure)
     if "temperature" in used and settings.temperature is None:
         cure = "set the endpoint's temperature, or write a number"
-        raise UserError("options.data", "has {temperature}, and there is none", cure)
+        raise UserError("options.data", "has {temperature}, which is not set", cure)
     text = _path(options, settings.options, "text_output")
     audio = _paths(options, settings.options, "audio_output") or ([] if text else ["0"])
     plan = Plan(

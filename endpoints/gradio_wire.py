@@ -220,7 +220,7 @@ class Client:
         except (ValueError, RecursionError):
             paths = None
         if not isinstance(paths, list) or len(paths) != 1 or not isinstance(paths[0], str):
-            raise ProtocolError(self._plan.kind, "an upload is not answered with its path", body)
+            raise ProtocolError(self._plan.kind, "the answer to an upload has no path in it", body)
         return clean(paths[0])
 
     def _call(self, uploaded: str) -> Step:

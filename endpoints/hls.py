@@ -151,7 +151,9 @@ def playlist(protocol: str, fetched: Fetched, path: str) -> Playlist:
     try:
         paths = [_path(urljoin(path, place)) for place in places]
     except ValueError:
-        raise ProtocolError(protocol, "a playlist with a place that is none", fetched) from None
+        raise ProtocolError(
+            protocol, "a playlist with an address that cannot be read", fetched
+        ) from None
     return Playlist(paths, "#EXT-X-ENDLIST" in lines)
 
 

@@ -231,7 +231,7 @@ _ACCEPTED = {
 def writer(request: Request) -> tuple[Writer, int]:
     """Return what writes the answer that a request asks for, and the rate of its sound.
 
-    `reply=FORM` or `reply=FORM@RATE` in the query goes before the header `Accept`; a WAV file is
+    `reply=FORM` or `reply=FORM@RATE` in the query wins over the header `Accept`; a WAV file is
     what neither asks for.
 
     Raises:

@@ -111,7 +111,7 @@ def whole_rate(text: str, place: str) -> int:
     rate = int(text[:9]) if text.isdecimal() else 0
     if not RATES[0] <= rate <= RATES[1]:
         shown = text[:40].encode("unicode_escape").decode("ascii")
-        raise RefusedError(400, f"{place} '{shown}' is no rate from {RATES[0]} to {RATES[1]}")
+        raise RefusedError(400, f"{place} '{shown}' is not a rate from {RATES[0]} to {RATES[1]}")
     return rate
 
 
@@ -176,7 +176,7 @@ def _of_form(fields: Mapping[str, bytes], rate: int) -> Question:
         except ValueError:
             temperature = math.nan
         if not math.isfinite(temperature):
-            raise RefusedError(400, "temperature is no number")
+            raise RefusedError(400, "temperature is not a number")
     wishes = SessionSet(
         instructions=words.get("instructions"),
         voice=words.get("voice"),

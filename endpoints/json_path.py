@@ -163,7 +163,7 @@ def _from_numbers(told: Fields, found: Sequence[Json]) -> bytes:
     except (ValueError, TypeError, OverflowError):
         values = np.full(1, math.nan)
     if values.ndim != 1 or not np.isfinite(values).all():
-        raise told.problem("the audio is a list of something else than finite numbers")
+        raise told.problem("the audio is a list of other things than finite numbers")
     if np.abs(values).max(initial=0.0) > _UNSCALED:
         values = values / 32768.0
     return floats_to_pcm16(values)

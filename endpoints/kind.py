@@ -35,7 +35,7 @@ class Kind:
         options_at: A mapping of its options to what they do; None where it has none.
         place: Which key says where the endpoint is; `options`: some of its own options do.
         pool: Factory of what outlives a session, such as processes: it takes a `Launch` and
-            returns a context that gives a factory of transports, which goes before `transport`.
+            returns a context that gives a factory of transports, used in place of `transport`.
         timed: Whether anything answers while we ask; where nothing does, there is no latency.
         usage_at: A function that returns more words on how to use it, for this machine.
     """

@@ -6,6 +6,7 @@ import codecs
 import re
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from voxmeter.endpoints.addresses import checked_key
 from voxmeter.endpoints.codec import Address, Binary, Ended, Message, Settings, Step, Traits, Turn
 from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import Closed, Event, Fault, Ready, ReplyAudio, ReplyText
@@ -78,7 +79,7 @@ class Client:
             query=urlencode(given),
         )
         # The protocol knows no keys; a proxy in front of a server may.
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        headers = {"Authorization": f"Bearer {checked_key(api_key)}"} if api_key else {}
         return Address(urlunsplit(whole), headers)
 
     def open(self) -> Step:

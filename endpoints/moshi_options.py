@@ -145,7 +145,9 @@ def _moshi(options: _Options) -> dict[str, str]:
     given = [name for name in pair if name in query]
     if len(given) == 1:
         (other,) = set(pair) - set(given)
-        raise UserError(f"options.{given[0]}", "works only together with its twin", f"set {other}")
+        raise UserError(
+            f"options.{given[0]}", f"works only together with {other}", f"set {other} as well"
+        )
     return query
 
 
@@ -158,7 +160,7 @@ def _personaplex(settings: Settings, options: _Options) -> dict[str, str]:
             "options.voice_prompt", "is missing", "name a file of the server's voices, NATF2.pt"
         )
     if settings.temperature is not None:
-        raise UserError("temperature", "is nothing that personaplex takes", "leave it out")
+        raise UserError("temperature", "has no place in personaplex", "leave it out")
     return query
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlencode, urlunsplit
 
+from voxmeter.endpoints.addresses import checked_key, is_this_machine, websocket_parts
 from voxmeter.endpoints.codec import Address
 from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.openai_options import Wanted, flag
 
 DEFAULT_URL = "wss://api.openai.com/v1/realtime"
+_PATH = "/v1/realtime"
 _MODEL, _KEY = "{model}", "{key}"
 
 
@@ -19,7 +20,7 @@ def address(url: str, api_key: str | None, wanted: Wanted) -> Address:
     A URL without a path gets `/v1/realtime`; `http` becomes `ws`; an empty one is OpenAI's own.
 
     Raises:
-        UserError: If the URL is none, or the key cannot stand in a header.
+        UserError: If it is not a URL of a websocket, or the key cannot stand in a header.
     """
     options = wanted.options
     beta = flag(options, "beta_header")
@@ -27,11 +28,8 @@ def address(url: str, api_key: str | None, wanted: Wanted) -> Address:
     if beta or (beta is None and wanted.shape == "legacy"):
         headers["OpenAI-Beta"] = "realtime=v1"
     if api_key:
-        if not (api_key.isascii() and api_key.isprintable()):
-            found = "has line ends or characters outside ASCII"
-            raise UserError("the API key", found, "copy it again, without spaces around it")
         name, value = _key_header(options.text("key_header"))
-        headers[name] = value.replace(_KEY, api_key)
+        headers[name] = value.replace(_KEY, checked_key(api_key))
     whole = _whole(url or DEFAULT_URL, wanted)
     return Address(whole, headers, tuple(options.texts("subprotocols")))
 
@@ -49,26 +47,17 @@ def _key_header(chosen: str) -> tuple[str, str]:
 
 
 def _whole(url: str, wanted: Wanted) -> str:
-    cure = "write it like wss://host/v1/realtime"
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        parts.port  # noqa: B018 - asked for its ValueError
-    except ValueError as error:
-        raise UserError("url", f"{url!r}: {error}", cure) from None
-    scheme = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}.get(parts.scheme)
-    if scheme is None or not host:
-        raise UserError("url", repr(url), cure)
+    parts = websocket_parts(url, _PATH)
     given = parse_qs(parts.query, keep_blank_values=True)
     query = [parts.query] if parts.query else []
     query += [urlencode({name: value}) for name, value in _query(wanted) if name not in given]
     # Foreign servers may refuse query keys that they do not know.
     send_tag = flag(wanted.options, "send_tag")
-    tagged = _is_this_machine(host) if send_tag is None else send_tag
+    tagged = is_this_machine(parts.hostname or "") if send_tag is None else send_tag
     if wanted.settings.session_tag and tagged and "tag" not in given:
         query.append(urlencode({"tag": wanted.settings.session_tag}))
-    path = "/v1/realtime" if parts.path in {"", "/"} else parts.path
-    return urlunsplit((scheme, parts.netloc, path, "&".join(query), ""))
+    path = _PATH if parts.path in {"", "/"} else parts.path
+    return urlunsplit(parts._replace(path=path, query="&".join(query)))
 
 
 def _query(wanted: Wanted) -> list[tuple[str, str]]:
@@ -82,10 +71,3 @@ def _query(wanted: Wanted) -> list[tuple[str, str]]:
         if model or _MODEL not in value:
             made.append((name, value.replace(_MODEL, model)))
     return made
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

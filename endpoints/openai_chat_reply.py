@@ -86,7 +86,9 @@ class ChatReader:
 
     def _ended(self) -> Iterator[Event]:
         if self._base64:
-            raise ProtocolError(NAME, "the audio ends amid its base64", Text(self._base64))
+            raise ProtocolError(
+                NAME, "the audio ends in the middle of its base64", Text(self._base64)
+            )
         if self._usage:
             yield Usage(self._usage)
         whole = self._finish not in _CUT_OFF and self._finish != f"no {DONE}"

@@ -45,7 +45,7 @@ SHOWN = 80
 """How much of a name of the server's is noted."""
 NO_TEMPERATURE = {"ga": "GA sessions have none", "bare": "only `session` can carry it"}
 """Why a temperature is not sent."""
-_CLOSES_ITSELF = "the server closes turns itself though none was to; set turn_end = 'silence'"
+_CLOSES_ITSELF = "the server closes turns itself, with turn detection off; set turn_end = 'silence'"
 
 _NAMES = {
     "session.update": "session.update",
@@ -123,7 +123,7 @@ class Client:
         """Return where to connect: the model in the query, the key in a header.
 
         Raises:
-            UserError: If the URL is none, or the key cannot stand in a header.
+            UserError: If it is not a URL of a websocket, or the key cannot stand in a header.
         """
         return address(url, api_key, self._wanted)
 

@@ -8,6 +8,7 @@ from typing import Literal, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from voxmeter.endpoints import pipecat_frames as frames
+from voxmeter.endpoints.addresses import checked_key
 from voxmeter.endpoints.codec import (
     Address,
     Ended,
@@ -112,7 +113,7 @@ class Client:
         parts = urlsplit(url)
         schemes = _WEBSOCKET if self._start is None else _HTTP
         whole = urlunsplit(parts._replace(scheme=schemes.get(parts.scheme, parts.scheme)))
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        headers = {"Authorization": f"Bearer {checked_key(api_key)}"} if api_key else {}
         if self._start is None:
             return Address(whole, headers)
         body = json.dumps(self._start).encode()

@@ -166,7 +166,7 @@ class Client:
                 return Step([Closed(code, reason)])
             case Binary(data):
                 if self._rate is None or not self._asked:
-                    raise ProtocolError(NAME, "samples that nothing announced", message)
+                    raise ProtocolError(NAME, "samples that were not announced", message)
                 return Step(self._content(ReplyAudio(data, "pcm16", self._rate)))
             case _:
                 return Step(self._line(parse_object(NAME, message)))
@@ -188,7 +188,7 @@ class Client:
             case "audio":
                 self._rate = told.whole("rate")
                 if not 1_000 <= self._rate <= 768_000:
-                    raise told.problem(f"{self._rate} is no rate")
+                    raise told.problem(f"{self._rate} is not a rate")
                 return []
             case "stage":
                 return [Stage(told.text("name"), told.number("began_ms"), told.number("ms"))]
@@ -211,14 +211,14 @@ class Client:
         self._asked = False
         reason = told.text("reason", "completed")
         if reason not in _REASONS:
-            raise told.problem(f"{reason[:40]!r} is no reason")
+            raise told.problem(f"{reason[:40]!r} is not a reason")
         return self._content(ReplyEnded(cast("_Reason", reason), detail=told.text("detail", "")))
 
 
 def _fault(told: Fields) -> Fault:
     kind = told.text("kind")
     if kind not in _KINDS:
-        raise told.problem(f"{kind[:40]!r} is no kind of fault")
+        raise told.problem(f"{kind[:40]!r} is not a kind of fault")
     return Fault(
         cast("FaultKind", kind),
         retryable=told.flag("retryable", default=False),

@@ -166,7 +166,7 @@ def _thinking(options: OptionTable, settings: Settings) -> Thinking:
         _refuse(
             options,
             ("llm_base_url", "llm_key_env", "llm_usage", "llm_body", "max_tokens"),
-            "llm is embedded, which has none",
+            "llm = 'embedded' takes no such option",
         )
     model = options.text("llm_model") or settings.model
     fields: dict[str, Json] = {"model": model} if model else {}
@@ -197,15 +197,15 @@ def _speaking(options: OptionTable, settings: Settings) -> Speaking | None:
         _refuse(
             options,
             ("tts_model", "tts_base_url", "tts_key_env", "tts_body"),
-            f"tts is {tts}, which has none",
+            f"tts = {tts!r} takes no such option",
         )
         if settings.output_rate is not None:
             found = f"{settings.output_rate}, but tts = {tts!r} has no rate to ask for"
             raise UserError("output_rate", found, "remove the key")
     if tts == NONE:
-        _refuse(options, ("tts_voice", "tts_by"), "tts is none, which has none")
+        _refuse(options, ("tts_voice", "tts_by"), "tts = 'none' takes no such option")
         if settings.voice:
-            raise UserError("voice", "is set, but tts is none, which has none", "remove it")
+            raise UserError("voice", "is set, but with tts = 'none' nobody speaks", "remove it")
         return None
     if tts != "openai":
         voice = f"{tts}:{named}" if named else tts

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from voxmeter.endpoints.addresses import checked_key, http_url
 from voxmeter.endpoints.agent_replies import Replies
 from voxmeter.endpoints.codec import (
     Address,
@@ -29,7 +30,7 @@ from voxmeter.endpoints.events import (
     SpeechStopped,
 )
 from voxmeter.endpoints.fields import Fields, parse_object
-from voxmeter.endpoints.hosted import checked_key, http_url, left
+from voxmeter.endpoints.hosted import close_events
 from voxmeter.endpoints.kind import Kind
 from voxmeter.endpoints.ultravox_options import read
 
@@ -131,7 +132,7 @@ class Client:
         """
         match message:
             case Ended():
-                return Step(left(message, answered=self._replies.any_came))
+                return Step(close_events(message, answered=self._replies.any_came))
             case Binary(data):
                 self._spoke = self._spoke or bool(data)
                 sound = self._replies.audio(data, "pcm16", self._wanted.output_rate)
@@ -197,7 +198,7 @@ class Client:
     def _tool(self, told: Fields) -> Step:
         """Say that there is no such tool, so that the agent goes on."""
         name, number = told.text("toolName")[:80], told.text("invocationId")
-        said = f"the agent called the tool {name!r}; told that there is none"
+        said = f"the agent called the tool {name!r}; it was told that there is none"
         step = _send(
             type="client_tool_result",
             invocationId=number,

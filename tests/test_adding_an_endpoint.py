@@ -146,7 +146,7 @@ def test_the_preset_of_the_page_makes_an_endpoint(
     monkeypatch.setattr(preset, "_FOLDER", tmp_path)
     table = {"name": "a", "preset": "acme-cloud"}
     tables = {"endpoint": [table], "suite": [{"kind": "demo"}]}
-    with pytest.raises(UserError, match="voice: is missing, and preset acme-cloud cannot know it"):
+    with pytest.raises(UserError, match="voice: is missing, and preset acme-cloud does not have"):
         config.parse(tables, "bench.toml")
     table["voice"] = "ann"
     (endpoint,) = config.parse(tables, "bench.toml").endpoints

@@ -137,8 +137,8 @@ def test_a_real_metronome_is_measured_and_its_files_are_kept(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--sessions", "0"], "is no list of numbers"),
-        (["--sessions", "1,x"], "is no list of numbers"),
+        (["--sessions", "0"], "is not a list of numbers"),
+        (["--sessions", "1,x"], "is not a list of numbers"),
         (["--sessions", "501"], "at most 500"),
         (["--trials", "0"], "is too small"),
         (["--protocol", "nonsense"], "nonsense"),

@@ -98,17 +98,17 @@ BAD = {
         '[[endpoint]] "a" url: "wss://" names no host; write it like "wss://host/path"'
     ),
     NAMED + "url = 'ws://h:99999'\n" + S: (
-        '[[endpoint]] "a" url: is no URL (Port out of range 0-65535); '
+        '[[endpoint]] "a" url: is not a URL (Port out of range 0-65535); '
         'write it like "wss://host/path"'
     ),
     NAMED + "url = 'ws://a b'\n" + S: (
         '[[endpoint]] "a" url: "ws://a b" has a space in it; remove it, or write %20'
     ),
     NAMED + "builtin = 'cascde'\n" + S: (
-        '[[endpoint]] "a" builtin: "cascde" is no built-in server; did you mean "cascade"?'
+        '[[endpoint]] "a" builtin: "cascde" is not a built-in server; did you mean "cascade"?'
     ),
     NAMED + "builtin = 'metronome?delay_ms'\n" + S: (
-        '[[endpoint]] "a" builtin: "delay_ms" is no list of options; write a=1&b=2'
+        '[[endpoint]] "a" builtin: "delay_ms" is not a list of options; write a=1&b=2'
     ),
     NAMED + "builtin = 'metronome?x=1&x=2'\n" + S: (
         '[[endpoint]] "a" builtin: option "x" is given twice; keep one of them'
@@ -157,7 +157,7 @@ BAD = {
         '[[endpoint]] "a" headers.X: has the wrong type; write text in quotes: "..."'
     ),
     E + "headers = {'X Y' = '1'}\n" + S: (
-        '[[endpoint]] "a" headers.X Y: is no header name; use letters, digits and hyphens'
+        '[[endpoint]] "a" headers.X Y: is not a header name; use letters, digits and hyphens'
     ),
     E + "api_key = 'sk-1'\n" + S: (
         '[[endpoint]] "a" api_key: unknown key; did you mean "api_key_env"?'
@@ -212,7 +212,7 @@ BAD = {
         'service; write api_key_env = "OPENAI_API_KEY"'
     ),
     E + S + J + "base_url = 'ws://h/v1'": (
-        '[[judge]] "j" base_url: is no HTTP address; write it like "https://host/v1"'
+        '[[judge]] "j" base_url: is not an HTTP URL; write it like "https://host/v1"'
     ),
     E + S + J + "base_url = 'https://u:p@h/v1'": (
         '[[judge]] "j" base_url: carries a user name or password; put secrets into environment '
@@ -222,7 +222,7 @@ BAD = {
         '[[judge]] "j" base_url: has {env:...} in it; put the key into api_key_env'
     ),
     E + S + J + H + "scale = [10, 1]": (
-        '[[judge]] "j" scale: 10 to 1 is no scale; write the lower end first'
+        '[[judge]] "j" scale: 10 to 1 is not a scale; write the lower end first'
     ),
     E + S + J + H + "scale = {dem = [0, 10]}": (
         '[[judge]] "j" scale: unknown suite "dem"; did you mean "demo"?'
@@ -254,7 +254,7 @@ BAD = {
         "write 800 for 0.8 s"
     ),
     E + S + "[[gate]]\nmetric = 'accuracy'\nmin = 80": (
-        "[[gate]] 1: 80 is no fraction, and accuracy is one; write 0.8 for 80 %"
+        "[[gate]] 1: 80 is not a fraction, as accuracy is; write 0.8 for 80 %"
     ),
     E + S + "[[gate]]\nmetric = 'accuracy'\nat = 'p50'\nmin = 0.8": (
         '[[gate]] 1: at = "p50": accuracy has one value; remove at'
@@ -263,7 +263,7 @@ BAD = {
         "[[gate]] 1: has no limit; give max, min or regression"
     ),
     E + S + "[[gate]]\nmetric = 'accuracy'\nregression = {absolute_ms = 30}": (
-        "[[gate]] 1: absolute_ms: accuracy is no time; write absolute"
+        "[[gate]] 1: absolute_ms: accuracy is not a time; write absolute"
     ),
     E + S + "[[gate]]\nmetric = 'accuracy'\nregression = {relativ = 0.1}": (
         '[[gate]] 1 regression.relativ: unknown key; did you mean "relative"?'
@@ -315,7 +315,8 @@ def test_what_is_not_toml_is_one_line_with_its_number(
     with pytest.raises(UserError) as caught:
         _load(tmp_path, text)
     file = re.escape(str(tmp_path / "bench.toml"))
-    found = rf"{file}:{place}: not TOML: .*; mend this line|{file}: is nested too deeply; mend it"
+    line = rf"{file}:{place}: not TOML: .*; correct this line"
+    found = rf"{line}|{file}: is nested too deeply; correct it"
     assert re.fullmatch(found, str(caught.value))
 
 

@@ -94,7 +94,7 @@ def test_the_key_is_a_token() -> None:
         (Settings(input_rate=4000), "use 8000 to 48000"),
         (Settings(output_rate=96_000), "use 8000 to 48000"),
         (Settings(input_rate=16_000, options={"input_encoding": "mulaw"}), "mulaw is at 8000"),
-        (Settings(voice="x", options={"agent_id": "a"}), "voice: kind deepgram cannot carry"),
+        (Settings(voice="x", options={"agent_id": "a"}), "voice: kind deepgram has no place for"),
         (Settings(temperature=0, options={"agent_id": "a"}), "temperature: kind deepgram"),
         (Settings(options={"agent_id": "a", "greeting": "Hi"}), "options.greeting"),
     ],

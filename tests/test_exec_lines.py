@@ -194,10 +194,10 @@ def test_the_end_of_the_program_closes_the_session() -> None:
         (Text("[1]"), "JSON, but not an object: '\\[1\\]'"),
         (Text("[" * 100_000), "nested too deeply"),
         (Binary(b"\xff\xfe"), "not UTF-8"),
-        (line(), "a line without an event; known are ready, text"),
-        (line(event="audo"), "event 'audo'; known are ready, text"),
+        (line(), "a line without an event; known: ready, text"),
+        (line(event="audo"), "event 'audo'; known: ready, text"),
         (line(event=3), "event is of type int"),
-        (line(event="ready"), "ready amid a reply"),
+        (line(event="ready"), "ready in the middle of a reply"),
         (line(event="text"), "text is missing"),
         (line(event="text", text=1), "text is of type int"),
         (line(event="done", id="other"), "answers 'other', but 't-1' was asked"),
@@ -206,7 +206,7 @@ def test_the_end_of_the_program_closes_the_session() -> None:
         (line(event="audio", sample_rate=16_000), "one of pcm_b64 and path"),
         (line(event="audio", sample_rate=16_000, pcm_b64=ENCODED, path="x"), "one of pcm_b64"),
         (line(event="audio", sample_rate=16_000, path=3), "path is of type int"),
-        (line(event="audio", sample_rate=0, pcm_b64=ENCODED), "sample_rate 0 is none"),
+        (line(event="audio", sample_rate=0, pcm_b64=ENCODED), "sample_rate 0 is not from"),
         (line(event="audio", sample_rate=10**400, pcm_b64=ENCODED), "a finite number"),
         (line(event="audio", sample_rate=16_000, pcm_b64="%"), "is not base64"),
         (
@@ -241,7 +241,7 @@ def test_a_rate_that_is_not_the_one_asked_for_is_an_error() -> None:
     codec = client(Settings(input_rate=16_000))
     with pytest.raises(ProtocolError, match="takes audio at 24000, but input_rate is 16000"):
         codec.receive(line(event="ready", sample_rate=24_000))
-    with pytest.raises(ProtocolError, match="sample_rate 7 is none"):
+    with pytest.raises(ProtocolError, match="sample_rate 7 is not from"):
         client(Settings()).receive(line(event="ready", sample_rate=7))
 
 

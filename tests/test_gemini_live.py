@@ -171,7 +171,7 @@ def test_the_hosted_services_need_a_model_and_vertex_ai_its_whole_path() -> None
     with pytest.raises(UserError, match="model: is missing"):
         client(Settings()).address("", "k")
     for model in ("", "gemini-3.8-live"):
-        with pytest.raises(UserError, match="is no path, as Vertex AI wants it; write projects/"):
+        with pytest.raises(UserError, match="that Vertex AI wants; write projects/"):
             client(Settings(model)).address("wss://us-central1-aiplatform.googleapis.com", "k")
 
 

@@ -104,7 +104,7 @@ def test_what_is_no_url_or_no_key_is_the_users_mistake(url: str, key: str | None
         (Settings(options={"frame_ms": 30}), "use 20, 40, 80 or 100"),
         (Settings(options={"lead_in_ms": -1}), "a whole number from 0 to 60000"),
         (Settings(options={"session": "store"}), "use a table"),
-        (Settings(temperature=0.5), "cannot carry it"),
+        (Settings(temperature=0.5), "has no place for it"),
         (Settings(turn_end="commit"), "no turn is ever closed"),
         (Settings(input_rate=48_000), "pcm16 can have 24000 or 16000"),
         (Settings(output_rate=8000), "pcm16 can have 24000 or 16000"),

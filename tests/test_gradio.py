@@ -226,7 +226,7 @@ def test_a_function_can_be_named_by_its_number_and_a_name_with_or_without_a_slas
         ({"data": [1]}, "no place for the question"),
         ({"data": ["{audio}", "{sound}"]}, "no placeholder {sound}"),
         ({"data": ["{audio}", "{output.}"]}, "no placeholder {output.}"),
-        ({"data": ["{audio}", "{temperature}"]}, "there is none"),
+        ({"data": ["{audio}", "{temperature}"]}, "which is not set"),
         ({"audio_output": True}, "number of an output"),
         ({"audio_output": "x"}, "number of an output"),
         ({"audio_output": [1, 2.5]}, "number of an output"),
@@ -377,7 +377,7 @@ def test_what_is_no_configuration_breaks_the_protocol(body: str, found: str) -> 
 def test_what_is_no_answer_to_an_upload_breaks_the_protocol(body: str) -> None:
     codec = ready(SPOKEN, ECHO)
     codec.end_turn()
-    with pytest.raises(ProtocolError, match="not answered with its path"):
+    with pytest.raises(ProtocolError, match="has no path in it"):
         hear(codec, answer(body))
 
 

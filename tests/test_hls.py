@@ -114,7 +114,7 @@ def test_places_are_those_of_the_same_server_wherever_they_say_they_are() -> Non
         (b"<html>", "not an HLS playlist"),
         (b'#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI="k"\na.aac', "#EXT-X-KEY, which is not read"),
         (b'#EXTM3U\n#EXT-X-MAP:URI="init.mp4"\na.m4s', "#EXT-X-MAP, which is not read"),
-        (b"#EXTM3U\nhttp://[x/a.aac", "a place that is none"),
+        (b"#EXTM3U\nhttp://[x/a.aac", "an address that cannot be read"),
     ],
 )
 def test_what_cannot_be_played_is_told(body: bytes, words: str) -> None:

@@ -396,8 +396,11 @@ def test_an_answer_of_markup_alone_leaves_the_reason_phrase() -> None:
     [
         (b"", "closed without an answer"),
         (b"HTTP/1.1 200 OK\r\nContent-Le", "closed without an answer"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234", "closed amid a body"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01", "closed amid a body"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234", "closed in the middle of a body"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01",
+            "in the middle of a body",
+        ),
     ],
 )
 async def test_a_connection_that_ends_before_the_answer_is_lost(said: bytes, words: str) -> None:
@@ -508,7 +511,7 @@ async def test_a_packed_body_that_was_not_asked_for_is_refused() -> None:
         await peer.request()
         await peer.whole(b"x", more="Content-Encoding: gzip\r\n")
 
-    with pytest.raises(ProtocolError, match="packed as gzip"):
+    with pytest.raises(ProtocolError, match="compressed as gzip"):
         await answer(play)
 
 
@@ -715,7 +718,7 @@ async def test_a_proxy_that_is_no_url_is_named_without_its_password(
     proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxies(monkeypatch, proxy)
-    with pytest.raises(ConnectError, match="the proxy in the environment is no URL") as caught:
+    with pytest.raises(ConnectError, match="the proxy in the environment is not a URL") as caught:
         await HttpTransport(TransportSettings()).connect(Address("http://voice.invalid"))
     assert "sesame" not in str(caught.value)
 
@@ -881,7 +884,7 @@ async def test_a_connection_that_breaks_beside_is_lost_to_whoever_listens() -> N
 
     async with connected(play) as transport:
         await transport.send(beside("x", "/x"))
-        with pytest.raises(ConnectionLostError, match="closed amid a body"):
+        with pytest.raises(ConnectionLostError, match="closed in the middle of a body"):
             await arrivals(transport, 1)
 
 

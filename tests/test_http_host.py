@@ -192,7 +192,7 @@ async def test_words_alone_are_a_text_reply(tmp_path: Path) -> None:
 
 FAULTS = [
     ("refuse", "refused", "busy: HTTP 503: fault=refuse"),
-    ("drop", "disconnected", "closed amid a body"),
+    ("drop", "disconnected", "closed in the middle of a body"),
     ("silent", "no_reply", ""),
     ("slow", "ok", ""),
     ("garbage", "protocol_error", "does not answer as HTTP"),
@@ -347,12 +347,12 @@ REFUSED: list[tuple[bytes, int, str]] = [
     (posted(body=b"ID3"), 400, "the audio is not a WAV file"),
     (posted("/?no=1"), 400, "not this one"),
     (posted("/?reply=mp3"), 400, "is not one of wav"),
-    (posted(Content_Length=str(2 * 2**20)), 413, "a request may have 1 MiB"),
-    (b"\x00\x01\x02\r\n\r\n", 400, "no HTTP"),
-    (b"GET / HTTP/1.1\r\n\r\n", 400, "no HTTP"),
-    (b"POST / HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 70_000, 431, "no HTTP"),
-    (b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "no HTTP"),
-    (b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "no HTTP"),
+    (posted(Content_Length=str(2 * 2**20)), 413, "a request may have at most 1 MiB"),
+    (b"\x00\x01\x02\r\n\r\n", 400, "not HTTP"),
+    (b"GET / HTTP/1.1\r\n\r\n", 400, "not HTTP"),
+    (b"POST / HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 70_000, 431, "not HTTP"),
+    (b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "not HTTP"),
+    (b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "not HTTP"),
 ]
 
 

@@ -252,13 +252,13 @@ MISTAKES: list[tuple[bytes, dict[str, str], str, int, str]] = [
     (b"{}", JSON, "/", 400, "there is no sound"),
     (b'{"audio": 7}', JSON, "/", 400, "audio is not base64 or a list of numbers"),
     (b'{"audio": "?"}', JSON, "/", 400, "audio is not base64"),
-    (b'{"audio": ["x"]}', JSON, "/", 400, "something else than finite numbers"),
+    (b'{"audio": ["x"]}', JSON, "/", 400, "other things than finite numbers"),
     (b'{"audio": "AAA=", "sample_rate": 1}', JSON, "/", 400, "sample_rate is not a rate"),
     (b'{"audio": "AAA=", "voice": 1}', JSON, "/", 400, "voice is of type int"),
     (b'{"audio": "AAA=", "temperature": "x"}', JSON, "/", 400, "temperature is of type str"),
     (PCM, WAV, "/?reply=mp3", 400, "reply='mp3' is not one of wav, pcm16, mixed-replace"),
-    (PCM, WAV, "/?reply=wav@12", 400, "the rate of reply= '12' is no rate"),
-    (PCM, WAV, "/?input_rate=%C2%B2", 400, "input_rate '\\xb2' is no rate"),
+    (PCM, WAV, "/?reply=wav@12", 400, "the rate of reply= '12' is not a rate"),
+    (PCM, WAV, "/?input_rate=%C2%B2", 400, "input_rate '\\xb2' is not a rate"),
     (b"x", {"Content-Type": "multipart/form-data"}, "/", 400, "a form without a boundary"),
     (b"x", {"Content-Type": "multipart/form-data; boundary=b"}, "/", 400, "a form without fields"),
 ]
@@ -297,9 +297,9 @@ def test_a_form_is_read_as_browsers_write_it() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("sample_rate", b"x", "sample_rate 'x' is no rate"),
-        ("temperature", b"warm", "temperature is no number"),
-        ("temperature", b"inf", "temperature is no number"),
+        ("sample_rate", b"x", "sample_rate 'x' is not a rate"),
+        ("temperature", b"warm", "temperature is not a number"),
+        ("temperature", b"inf", "temperature is not a number"),
     ],
 )
 def test_a_field_of_a_form_that_cannot_be_is_told(name: str, value: bytes, words: str) -> None:

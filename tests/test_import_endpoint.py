@@ -94,7 +94,7 @@ def test_a_file_of_lines_says_what_each_answers(tmp_path: Path) -> None:
     ("rows", "words"),
     [
         ([{"id": "q", "text": "a"}] * 2, r"jsonl:2: answers what line 1 answers; keep one"),
-        ([{"id": "q", "audio": "no.wav"}], r"jsonl:1: there is no file no\.wav; mend the path"),
+        ([{"id": "q", "audio": "no.wav"}], r"jsonl:1: there is no file no\.wav; correct the path"),
         ([{"id": "q"}], "jsonl:1: no answer; give text, audio or both"),
         ([{"text": "a"}], "jsonl:1: no id; give id as text"),
         ([{"id": "q", "txt": "a"}], "jsonl:1: unknown key 'txt'"),
@@ -125,7 +125,7 @@ def test_a_folder_that_cannot_be_used_is_the_users_one_line(tmp_path: Path) -> N
     ("options", "words"),
     [
         ({}, r"options\.path: is missing; write path = "),
-        ({"path": 3}, r"options\.path: is no path"),
+        ({"path": 3}, r"options\.path: is not a path"),
         ({"path": "texts"}, r"no answer there has audio; write output_modalities = \"text\""),
         ({"path": "sounds", "output_modalities": "text"}, "no answer there has text; remove"),
     ],

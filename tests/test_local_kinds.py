@@ -242,7 +242,7 @@ def test_what_no_such_endpoint_can_have_is_the_users_one_line(
     ("keys", "words"),
     [
         ('kind = "exec"\ncommand = "no-such-program-here"', "there is no program no-such-program"),
-        ('kind = "exec"\ncommand = "ls"\nfolder = "nowhere"', "nowhere is no folder"),
+        ('kind = "exec"\ncommand = "ls"\nfolder = "nowhere"', "nowhere is not a folder"),
         ('kind = "exec"\ncommand = "ls"\nturn_end = "commit"', "turn_end: is commit, but"),
         ('kind = "python"', "options.callable: is missing"),
         ('kind = "python"\noptions = {callable = "x.py:f"}', "there is no file x.py"),

@@ -288,7 +288,7 @@ async def stuck(peer: Peer) -> None:
     ("peer", "status", "fault"),
     [
         (silent, "timeout", None),
-        (dropped, "disconnected", "connection lost: closed amid a body"),
+        (dropped, "disconnected", "connection lost: closed in the middle of a body"),
         (busy, "refused", "busy: HTTP 503: one at a time"),
         (broken, "refused", "server: HTTP 500: Oh no"),
         (mute, "no_reply", "the reply ended without any audio"),

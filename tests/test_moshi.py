@@ -203,7 +203,7 @@ def test_personaplex_gets_both_its_prompts_also_an_empty_one() -> None:
         ({"options": {"seed": 1}}, "options.seed: is for dialect 'personaplex'; leave it out"),
         ({"options": {**PLEX, "text_seed": 1}}, "options.text_seed: is for dialect 'moshi'"),
         ({"options": PLEX}, "options.voice_prompt: is missing"),
-        ({"options": PLEX, "voice": "v", "temperature": 1}, "temperature: is nothing that"),
+        ({"options": PLEX, "voice": "v", "temperature": 1}, "temperature: has no place"),
         ({"instructions": "Be brief."}, "instructions: has no place in this protocol"),
         ({"voice": "joe"}, "voice: has no place in this protocol"),
         ({"input_rate": 16000}, "input_rate: 16000; leave it out: moshi is always at 24000"),

@@ -98,7 +98,7 @@ def test_base64_may_be_cut_anywhere(data: bytes, cuts: list[int]) -> None:
 
 def test_base64_that_is_not_whole_at_the_end_breaks_the_protocol() -> None:
     told = {"choices": [{"delta": {"audio": {"data": "AAE=A"}}}]}
-    with pytest.raises(ProtocolError, match="amid its base64"):
+    with pytest.raises(ProtocolError, match="in the middle of its base64"):
         hear(client(Settings()), STREAM, f"data: {json.dumps(told)}\n\n".encode())
 
 

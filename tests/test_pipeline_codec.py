@@ -219,11 +219,14 @@ def test_a_speech_service_gets_the_language_models_key_only_at_the_same_place(
         ({"llm_base_url": "http://u:p@h"}, "options.llm_base_url: "),
         ({"llm_base_url": "http://[h"}, "options.llm_base_url: "),
         ({"llm_base_url": "http://h:0/"}, "options.llm_base_url: "),
-        ({"llm": "embedded", "max_tokens": 9}, "options.max_tokens: is set, but llm is embedded"),
+        (
+            {"llm": "embedded", "max_tokens": 9},
+            "options.max_tokens: is set, but llm = 'embedded' takes",
+        ),
         ({"tts": "parrot"}, "options.tts: 'parrot'; use 'hibari' or"),
         ({"tts": "openai"}, "options.tts_base_url: is missing; write where the speech service is"),
-        ({"tts": "none", "tts_by": "whole"}, "options.tts_by: is set, but tts is none"),
-        ({"tts": "piper", "tts_model": "m"}, "options.tts_model: is set, but tts is piper"),
+        ({"tts": "none", "tts_by": "whole"}, "options.tts_by: is set, but tts = 'none' takes"),
+        ({"tts": "piper", "tts_model": "m"}, "options.tts_model: is set, but tts = 'piper' takes"),
         ({"tts_by": "word"}, "options.tts_by: 'word'; use 'sentence' or 'whole'"),
         ({"llm_body": 3}, "options.llm_body: 3; use a table"),
     ],
@@ -238,7 +241,7 @@ def test_a_wrong_option_is_the_users_one_line(options: dict[str, Any], words: st
 def test_settings_that_a_pipeline_cannot_have_are_refused() -> None:
     with pytest.raises(UserError, match="turn_end"):
         client(Settings(turn_end="silence"))
-    with pytest.raises(UserError, match="voice: is set, but tts is none"):
+    with pytest.raises(UserError, match="voice: is set, but with tts = 'none' nobody speaks"):
         client(Settings(voice="ann", options={"tts": "none"}))
     with pytest.raises(UserError, match="output_rate: 8000, but tts = 'hibari' has no rate"):
         client(Settings(output_rate=8_000))

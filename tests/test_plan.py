@@ -147,9 +147,9 @@ def test_filters_narrow_the_plan() -> None:
         ("suite=demos", '--only: unknown suite "demos"; did you mean "demo"?'),
         ("condition=x", '--only: unknown condition "x"; known: clean, noisy'),
         ("endpoints=a", '--only: cannot filter by "endpoints"; did you mean "endpoint"?'),
-        ("a", "--only: 'a' is no filter; write endpoint=NAME,suite=NAME"),
-        ("", "--only: '' is no filter; write endpoint=NAME,suite=NAME"),
-        ("endpoint=", "--only: 'endpoint=' is no filter; write endpoint=NAME,suite=NAME"),
+        ("a", "--only: 'a' is not a filter; write endpoint=NAME,suite=NAME"),
+        ("", "--only: '' is not a filter; write endpoint=NAME,suite=NAME"),
+        ("endpoint=", "--only: 'endpoint=' is not a filter; write endpoint=NAME,suite=NAME"),
     ],
 )
 def test_a_filter_that_means_nothing_is_one_line(text: str, line: str) -> None:
@@ -174,7 +174,7 @@ def test_shards_share_out_every_item_once_and_always_alike() -> None:
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "a/b", "-1/4", "1/4/2", "1.0/4"])
 def test_a_shard_that_is_no_part_is_one_line(text: str) -> None:
-    with pytest.raises(UserError, match="is no part of a whole; write 1/4 to 4/4"):
+    with pytest.raises(UserError, match="is not a part of a whole; write 1/4 to 4/4"):
         parse_shard(text)
     assert parse_shard("3/4") == (3, 4)
 

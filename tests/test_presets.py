@@ -205,7 +205,8 @@ def test_a_run_folder_keeps_what_the_preset_was(
         ),
         (
             'preset = "azure"\nmodel = "a\\nb"',
-            '[[endpoint]] "a" model: is no text for headers.X-Model; remove what cannot be printed',
+            '[[endpoint]] "a" model: has characters that headers.X-Model cannot carry; '
+            "remove what cannot be printed",
         ),
     ],
 )
@@ -217,7 +218,7 @@ def test_a_key_that_the_preset_cannot_know_is_asked_for(monkeypatch: pytest.Monk
     stand_alone(monkeypatch, endpoint={"kind": "openai-realtime"})
     text = '[[endpoint]]\nname = "a"\npreset = "azure"\n'
     assert mistake(text) == (
-        'bench.toml: [[endpoint]] "a" url: is missing, and preset azure cannot know it; '
+        'bench.toml: [[endpoint]] "a" url: is missing, and preset azure does not have it; '
         'write url = "wss://RESOURCE.example/{model}"'
     )
     text += 'model = "m"\nbuiltin = "echo"\n'  # a place of its own, so that no url is needed

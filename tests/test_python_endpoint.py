@@ -200,7 +200,7 @@ async def test_audio_files_are_read(
     [
         ("fail", r"server: ValueError: boom\n\x1b[31m (functions.py, line 3"),
         ("leave", "server: SystemExit: 3 (functions.py, line "),
-        ("wrong", "server: returned a object that is no list of numbers; floats from -1"),
+        ("wrong", "server: returned object, not a list of numbers; sound must be floats from -1"),
         ("missing", "the bytes that it returned"),
     ],
 )
@@ -258,7 +258,7 @@ async def test_one_that_floods_is_stopped(tmp_path: Path) -> None:
         ("raise RuntimeError('no GPU')", "RuntimeError: no GPU (broken.py, line 1)"),
         ("import no_such_module_here", "No module named 'no_such_module_here'"),
         ("raise SystemExit(3)", "SystemExit: 3"),
-        ("f = 3", "broken.py: f is no function"),
+        ("f = 3", "broken.py: f is not a function"),
         ("", "broken.py: f is missing"),
     ],
 )
@@ -277,7 +277,7 @@ async def test_a_module_that_cannot_be_imported_is_disconnected(
     ("options", "words"),
     [
         ({}, r"options\.callable: is missing; write callable = "),
-        ({"callable": 3}, r"options\.callable: is no text"),
+        ({"callable": 3}, r"options\.callable: is not text"),
         ({"callable": "nowhere.py:f"}, r"there is no file nowhere\.py; paths start from"),
         ({"callable": "no_such_module:f"}, "there is no module no_such_module; install it"),
         ({"callable": "not a module"}, "there is no module not a module"),

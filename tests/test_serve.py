@@ -98,19 +98,19 @@ def test_a_token_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
 
 
 MISTAKES: list[tuple[list[str], str]] = [
-    (["metronom"], '"metronom" is no built-in server; did you mean "metronome"?'),
+    (["metronom"], '"metronom" is not a built-in server; did you mean "metronome"?'),
     (["metronome", "?delay=1"], "query key 'delay' is unknown; did you mean \"delay_ms\"?"),
     (["metronome?delay_ms=1&delay_ms=2"], 'option "delay_ms" is given twice'),
     (["metronome", "--protocol", "openai-realtim"], 'did you mean "openai-realtime"?'),
     (["metronome", "--host", "0.0.0.0"], "there is no token; set --token-env"),  # noqa: S104
     (["metronome", "--token-env", "NO_SUCH_TOKEN"], "--token-env NO_SUCH_TOKEN: is not set"),
-    (["metronome", "--port", "70000"], "--port 70000: is no port"),
+    (["metronome", "--port", "70000"], "--port 70000: is not a port"),
     (["metronome", "--port", "x"], "invalid int value: 'x'"),
     (["metronome", "--truth", "/no/such/folder/t.jsonl"], "check the path"),
-    (["metronome", "--host", "192.0.2.7", "--token-env", "HOME"], "cannot be listened on"),
-    (["metronome", "--llm-model", "m"], "--llm-model: is not for it"),
+    (["metronome", "--host", "192.0.2.7", "--token-env", "HOME"], "cannot be opened"),
+    (["metronome", "--llm-model", "m"], "--llm-model: metronome takes no such option"),
     (["metronome?text=hi", "--voice", "nobody"], "voice 'nobody': no such voice"),
-    (["echo", "--voice", "hibari"], "--voice: is not for it"),
+    (["echo", "--voice", "hibari"], "--voice: echo takes no such option"),
 ]
 
 

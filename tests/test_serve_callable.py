@@ -199,7 +199,7 @@ def test_numbers_are_sound_with_and_without_numpy(
     assert pcm16([1.5, -1.5]) == array("h", [32_767, -32_768]).tobytes()
     assert pcm16([]) == b""
     for wrong in ([float("nan")], [3.0], [40_000], ["a"], object()):
-        with pytest.raises(CallableError, match="are sound"):
+        with pytest.raises(CallableError, match="sound must be"):
             pcm16(wrong)
 
 
@@ -213,7 +213,7 @@ def test_numbers_are_sound_with_and_without_numpy(
         (np.array([0, np.nan]), "floats up to nan"),
         (np.array([0, 20_313.0]), "floats up to 20313"),
         (np.array([0, 1 << 20]), "integers up to 1048576"),
-        (3, "a int that is no list of numbers"),
+        (3, "int, not a list of numbers"),
         (b"abc", "returned 3 bytes, neither"),
         ((0.0, 0.5), "returned the rate 0.5"),
         ({"txt": "x"}, "returned a dict with txt; text, audio and sample_rate are known"),
@@ -298,7 +298,7 @@ def test_a_function_is_found_in_a_file_or_a_module(tmp_path: Path) -> None:
     assert split("C:/x.py:f") == ("C:/x.py", "f")
     for target, words in [
         ("model.py:nobody", "model.py: nobody is missing"),
-        ("model.py:number", "model.py: number is no function"),
+        ("model.py:number", "model.py: number is not a function"),
         ("nowhere.py", "nowhere.py: no such file"),
     ]:
         with pytest.raises(CallableError, match=words):
@@ -313,7 +313,7 @@ def test_an_exception_is_one_line_with_its_place(tmp_path: Path) -> None:
     assert explained(KeyError()) == "KeyError"
     with pytest.raises(CallableError) as other:
         answer(3)
-    assert explained(other.value).startswith("returned a int")
+    assert explained(other.value).startswith("returned int, not a list")
 
 
 # As a program

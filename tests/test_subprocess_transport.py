@@ -395,7 +395,7 @@ async def test_a_question_larger_than_the_pipe_is_written_whole(program: Toy) ->
         (("no-such-program-here",), ".", "command: there is no program no-such-program-here; ins"),
         (("./nowhere",), ".", "command: there is no file ./nowhere; paths start from"),
         (("./plain",), ".", "command: ./plain is not executable; put its interpreter before it"),
-        (("python3",), "nowhere", "folder: .*nowhere is no folder; give the folder"),
+        (("python3",), "nowhere", "folder: .*nowhere is not a folder; give the folder"),
     ],
 )
 def test_a_command_that_is_not_there_is_the_users_one_line(

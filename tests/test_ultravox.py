@@ -135,7 +135,7 @@ def test_without_a_key_there_is_no_header() -> None:
         (Settings(options={"agent": "a"}), "did you mean agent_id"),
         (Settings(options={"client_buffer_ms": 0}), "from 1 to 600000"),
         (Settings(options={"greeting": "Hi", "first_speaker": "user"}), "or no greeting"),
-        (Settings(options={"agent_id": "a"}, voice="Mark"), "voice: kind ultravox cannot carry"),
+        (Settings(options={"agent_id": "a"}, voice="Mark"), "voice: kind ultravox has no place"),
         (Settings(options={"agent_id": "a"}, temperature=0), "temperature: kind ultravox"),
         (Settings(turn_end="request"), "finds out when a turn is over"),
         (Settings(input_rate=4000), "input_rate: 4000; use 8000 to 48000"),

@@ -247,9 +247,9 @@ async def test_a_proxy_in_the_environment_is_not_used_for_loopback(
 @pytest.mark.parametrize(
     ("proxy", "words"),
     [
-        ("http://[::1", "is no URL"),
+        ("http://[::1", "is not a URL"),
         ("http://me:sesame@h/path", "path is meaningless"),
-        ("http://h:99999", "is no URL"),
+        ("http://h:99999", "is not a URL"),
         ("odd://me:sesame@h:1", "scheme odd isn't supported"),
     ],
 )
@@ -265,6 +265,15 @@ async def test_a_proxy_that_is_none_is_named_without_its_password(
         await transport.connect(Address("ws://voice.invalid/"))
     assert caught.value.failure == "refused"
     assert "sesame" not in str(caught.value)
+
+
+async def test_a_header_that_cannot_be_sent_is_named_without_its_value() -> None:
+    for value in ("se\ncret", "s€cret"):
+        with pytest.raises(ConnectError, match="header 'X-Key' cannot be sent") as caught:
+            await WebSocketTransport(TransportSettings()).connect(
+                Address("ws://127.0.0.1:1", {"X-Key": value})
+            )
+        assert "cret" not in str(caught.value)
 
 
 async def test_headers_and_subprotocols_are_offered() -> None:

@@ -146,7 +146,9 @@ def _sessions(text: str) -> list[int]:
     except ValueError:
         numbers = []
     if not numbers or not all(1 <= number <= 500 for number in numbers):
-        raise UserError(f"--sessions {text}", "is no list of numbers", "write 1,50 (at most 500)")
+        raise UserError(
+            f"--sessions {text}", "is not a list of numbers", "write 1,50 (at most 500)"
+        )
     return numbers
 
 

@@ -32,7 +32,7 @@ def _list() -> int:
         served = _SERVED if kind.server is not None else ""
         print(f"  {name:<{_WIDTH - len(_SERVED) - 1}} {served:<{len(_SERVED)}} {kind.about}")
     print(f"  ({_SERVED}: by `voxmeter serve metronome|echo|cascade --protocol KIND` too)")
-    print('\npresets (preset = "..." in [[endpoint]]; your own keys go before theirs):')
+    print('\npresets (preset = "..." in [[endpoint]]; your own keys win):')
     for name in preset.names():
         print(f"  {name:<{_WIDTH}} {preset.read(name).about}")
     return 0
@@ -85,7 +85,7 @@ def _show_preset(preset: Preset) -> None:
     if preset.needs:
         print(f"you must add: {', '.join(preset.needs)}")
     print(f"\nIn bench.toml:\n\n{preset.block()}")
-    print(f"\nIt stands for this; a key of your own goes before it:\n\n{preset.text}")
+    print(f"\nIt stands for this; your own keys win:\n\n{preset.text}")
 
 
 def _server_side(kind: Kind) -> str:

@@ -133,7 +133,11 @@ def _refuse(args: argparse.Namespace, builtin: Builtin, option: str) -> None:
 
     if getattr(args, option) is not None:
         name = f"--{option.replace('_', '-')}"
-        raise UserError(f"voxmeter serve {builtin.name} {name}", "is not for it", "leave it out")
+        raise UserError(
+            f"voxmeter serve {builtin.name} {name}",
+            f"{builtin.name} takes no such option",
+            "leave it out",
+        )
 
 
 def _defaults(codec: ServerCodec, builtin: Builtin) -> dict[str, str]:
@@ -159,7 +163,7 @@ def _settings(args: argparse.Namespace, kind: Kind, query: dict[str, str]) -> Ho
     from voxmeter.endpoints.errors import UserError
 
     if not 0 <= args.port <= 65535:
-        raise UserError(f"--port {args.port}", "is no port", "use 0 to 65535")
+        raise UserError(f"--port {args.port}", "is not a port", "use 0 to 65535")
     token = _secret("--token-env", args.token_env) if args.token_env else ""
     return HostSettings(
         args.host,

@@ -142,7 +142,7 @@ def listening(settings: HostSettings) -> Iterator[None]:
     except OSError as error:
         raise UserError(
             f"--host {settings.host} --port {settings.port}",
-            f"cannot be listened on ({error.strerror or error})",
+            f"cannot be opened ({error.strerror or error})",
             "choose another port, or 0 for a free one",
         ) from error
 

@@ -237,7 +237,7 @@ class _Guest:
         until = asyncio.get_running_loop().time() + _BODY_S
         while True:
             if max(told, len(found)) > limit:
-                raise RefusedError(413, f"a request may have {limit // 2**20} MiB")
+                raise RefusedError(413, f"a request may have at most {limit // 2**20} MiB")
             event = await self._within(until - asyncio.get_running_loop().time())
             if not isinstance(event, h11.Data):
                 return self._t_ns, bytes(found)
@@ -276,7 +276,7 @@ class _Guest:
             try:
                 event = self.state.next_event()
             except h11.RemoteProtocolError as error:
-                raise RefusedError(error.error_status_hint, f"no HTTP: {error}") from None
+                raise RefusedError(error.error_status_hint, f"not HTTP: {error}") from None
             if isinstance(event, h11.Event):
                 return event
             await self._more()
