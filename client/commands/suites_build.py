@@ -16,6 +16,8 @@ USUAL = "speech"
 """What is built when the first word names none."""
 
 BUILDERS: Mapping[str, str] = {
+    "mix": "put two clips in one, with a known loudness and offset, and label which is which",
+    "voicebench": "unpack VoiceBench's Parquet files, once",
     "speech": "speak a file of questions (MMLU's CSV, or JSON lines); need not be named",
     "references": "have a chat model answer questions that have no reference",
 }
