@@ -57,6 +57,7 @@ class Aggregated:
     ) -> None:
         self.whole = whole
         self._rate = rate
+        self._draws: dict[int, Floats] = {}
         self._names = whole.leaves()
         self._seed = seed
         numbers = {leaf: number for number, leaf in enumerate(self._names)}
@@ -121,7 +122,10 @@ class Aggregated:
     def _half_widths(self, weights: Floats, level: float) -> tuple[float, float] | None:
         """Return how far the limits lie below and above the figure."""
         used = np.flatnonzero(weights)
-        strata = [one for one in self._strata if np.any(np.isin(one.pools, used))]
+        numbers = [
+            number for number, one in enumerate(self._strata) if np.isin(one.pools, used).any()
+        ]
+        strata = [self._strata[number] for number in numbers]
         sizes = [len(one.clusters) for one in strata]
         if min(sizes) < 2:
             return None
@@ -130,7 +134,11 @@ class Aggregated:
         if min(sizes) <= _FEW_CLUSTERS or sum(sizes) > _MOST_CLUSTERS:
             half = student * math.sqrt(sum(variances))
             return half, half
-        drawn = self._drawn[:, used] @ weights[used]
+        drawn = np.zeros(RESAMPLES)
+        for number in numbers:
+            pools = self._strata[number].pools
+            inside = np.isin(pools, used)
+            drawn += self._drawn(number)[:, inside] @ weights[pools[inside]]
         drawn = drawn[np.isfinite(drawn)]
         if not len(drawn):
             return None
@@ -175,24 +183,22 @@ class Aggregated:
             for pools in sorted(map(sorted, groups))
         ]
 
-    @cached_property
-    def _drawn(self) -> Floats:
-        """Resampled mean of each pool less its own, shape (resamples, pools).
+    def _drawn(self, number: int) -> Floats:
+        """Resampled means of a stratum's pools less their own, shape (resamples, its pools).
 
-        A draw that left a pool without any item is not a number.
+        Made once, when a figure first asks for it. A draw that left a pool without any item is
+        not a number.
         """
-        sums, sizes = self._residuals
-        drawn = np.zeros((RESAMPLES, len(self._pools)))
-        random = np.random.default_rng(self._seed)
-        for stratum in self._strata:
+        if number not in self._draws:
+            stratum = self._strata[number]
             n = len(stratum.clusters)
-            if n < 2:
-                continue
+            random = np.random.default_rng([self._seed, number])
             times = random.multinomial(n - 1, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
             at = np.ix_(stratum.clusters, stratum.pools)
+            sums, sizes = self._residuals
             with np.errstate(invalid="ignore"):
-                drawn[:, stratum.pools] = (times @ sums[at]) / (times @ sizes[at])
-        return drawn
+                self._draws[number] = (times @ sums[at]) / (times @ sizes[at])
+        return self._draws[number]
 
     def _variances(self, strata: Sequence[_Stratum], weights: Floats) -> list[float]:
         """Return what each stratum adds to the variance of a figure with these weights."""
