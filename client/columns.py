@@ -88,8 +88,7 @@ class Columns:
         items: What is known of each item, by its code in `item`.
         latency_valid: False where our own lateness spoiled the trial's latency.
         waited: Trials that were refused first and asked again within their run.
-        early: How many replies were over before the user's end of speech, or begun while worked
-            examples were spoken; greetings before all that aside.
+        early: How many replies began while our clip was playing and were not the answer.
         talked_over: Trials whose answer was audible before the user's end of speech.
         scores: A column for each metric that any row names, latency included.
         suite_sizes: Number of items of each suite.
@@ -163,8 +162,8 @@ _CODED = (
     *("cell", "item", "attempt", "status", "warmup", "kind", "valid", "waited"),
     *("early", "talked_over"),
 )
-_EARLY = frozenset({"early", "backchannel"})
-"""Roles of replies that were over before the question was, as `scoring/segments.py` names them."""
+_EARLY = frozenset({"greeting", "early", "backchannel"})
+"""Roles of replies that may come before the answer, as `scoring/segments.py` names them."""
 _AUDIT = [
     f"{name}.{part}"
     for name in ("send_lateness_ms", "loop_lag_ms")
@@ -268,15 +267,14 @@ class _TrialReader:
 
 
 def _is_early(segment: Row, clip_ms: float) -> bool:
-    """Return whether a reply began while our clip was playing and was not the answer to it.
+    """Return whether a reply was heard to begin while our clip was playing, and is not the answer.
 
     Args:
-        segment: Of a trial's row; its times are from the end of the user's speech.
+        segment: Of a trial's row; its times are from the end of the user's speech, null where
+            nothing was audible.
         clip_ms: Where in the clip that end is.
     """
-    if segment.get("role") == "greeting":
-        return number(segment.get("start_ms")) > -clip_ms
-    return segment.get("role") in _EARLY
+    return segment.get("role") in _EARLY and -clip_ms < number(segment.get("start_ms")) < 0
 
 
 def _measured(numbers: list[float]) -> Column:
