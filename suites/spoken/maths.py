@@ -263,7 +263,7 @@ def _bracketed(found: re.Match[str]) -> str:
 
 def operators(text: str) -> str:
     """Speak signs between two operands: +, -, *, <, =, and the signs that stand for words."""
-    text = re.sub(r"<([^<>\s]{1,20})>", r"\1", text)  # <p>, what p generates
+    text = re.sub(r"<([\w,]{1,20})>", r"\1", text)  # <p>, what p generates
     formula = re.search(r"[=+×^<>≤≥÷]", text) is not None
     text = re.sub(r"\s*(?:<=>|<->)\s*", " if and only if ", text)
     text = re.sub(r"\s*(?:=>)\s*", " implies ", text)

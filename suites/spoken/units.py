@@ -79,7 +79,9 @@ _PREFIXES = {
     "G": "giga",
     "T": "tera",
 }
-_NOT = frozenset({"cal", "ds", "pm", "Ts", "TA", "MA", "GA", "KA", "dA", "cA", "pA", "Mm", "cM"})
+_NOT = frozenset(
+    {"pH", "cal", "ds", "pm", "Ts", "TA", "MA", "GA", "KA", "dA", "cA", "pA", "Mm", "cM"}
+)
 
 
 def _all() -> dict[str, tuple[str, str]]:
