@@ -87,7 +87,7 @@ LOCK := $(COMPILE) pyproject.toml --extra local --extra opus --extra fast --grou
 lock: install-dev
 	$(PIP) install --quiet uv
 	$(LOCK) -o requirements.lock
-	$(LOCK) --extra dev -c requirements.lock -o requirements-dev.lock
+	$(LOCK) --extra dev --extra conditions --extra build --extra parquet -c requirements.lock -o requirements-dev.lock
 
 # make lock-genuine NAMES=pipecat locks that one alone.
 NAMES ?= $(filter-out moshi,$(basename $(notdir $(wildcard tests/genuine/*.in))))
