@@ -89,8 +89,8 @@ class HttpTransport:
         """Yield the head, the body and the end of one answer after another, and what was fetched.
 
         Raises:
-            ConnectionLostError: If a connection ended amid an answer, or none could be opened.
-            ProtocolError: If an answer is none that HTTP allows, or is too large.
+            ConnectionLostError: If a connection ended during an answer, or none could be opened.
+            ProtocolError: If an answer is not HTTP, or is too large.
         """
         if not self._answering:
             self._answering = True

@@ -122,7 +122,7 @@ class PipelineTransport:
         return None
 
     async def close(self) -> None:
-        """Stop answering; leave the services. A model that is amid its work ends it unheard."""
+        """Stop answering; leave the services. A model at work ends it unheard."""
         await self._stop()
         for session in (self._thinker, self._talker):
             if session is not None:

@@ -126,7 +126,7 @@ class Programs:
         return program
 
     def give_back(self, program: Program, *, rested: bool) -> None:
-        """Take a program back; one that is amid something is killed."""
+        """Take a program back; one that is in the middle of something is killed."""
         self._busy.remove(program)
         if rested and program.alive and not self._once:
             self._idle.append(program)

@@ -103,7 +103,7 @@ def read_app(told: Fields) -> App:
     """Return what a configuration says.
 
     Raises:
-        ProtocolError: If it is none of a Gradio app.
+        ProtocolError: If it is not that of a Gradio app.
     """
     if not told.has("dependencies") or not told.has("components"):
         raise told.problem("not the configuration of a Gradio app")

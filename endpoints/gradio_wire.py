@@ -136,7 +136,7 @@ class Client:
         """Return the events of one message, and what to ask next.
 
         Raises:
-            ProtocolError: If it is no part of an answer, or not what Gradio says.
+            ProtocolError: If it is not part of an answer, or not what Gradio says.
         """
         match message:
             case Fetched():
@@ -186,7 +186,7 @@ class Client:
             case "file":
                 return Step(self._answer.file_end())
             case _:
-                return self._went_by()
+                return self._events_over()
 
     def _configured(self, told: Fields) -> Step:
         if told.data.get("auth_required"):
@@ -276,7 +276,7 @@ class Client:
         self._answer.completed = True
         return self._settled(events)
 
-    def _went_by(self) -> Step:
+    def _events_over(self) -> Step:
         """Return what follows when the events are over."""
         if not self._answer.completed and not self._answer.over:
             words = "the events end before the function does"

@@ -89,7 +89,7 @@ class Follower:
         """Return what follows from an accepted answer.
 
         Raises:
-            ProtocolError: If the list is none, or not one of plain segments.
+            ProtocolError: If it is not a playlist, or not one of plain segments.
         """
         if fetched.aside == self._list_name:
             return Next([], [*self._listed(fetched), *self._fetches()])
@@ -138,7 +138,7 @@ def playlist(protocol: str, fetched: Fetched, path: str) -> Playlist:
         path: Where it was, for what stands in it.
 
     Raises:
-        ProtocolError: If it is none, or its segments need more than themselves to be read.
+        ProtocolError: If it is not a playlist, or its segments cannot be read by themselves.
     """
     lines = [line.strip() for line in fetched.body.decode("utf-8-sig", "replace").splitlines()]
     if not lines or lines[0] != "#EXTM3U":

@@ -62,7 +62,7 @@ class Exchange:
         """Return the events of one message.
 
         Raises:
-            ProtocolError: If it is no part of an answer, or not now.
+            ProtocolError: If it is not part of an answer, or not now.
         """
         match message:
             case Response() if self._reader is None:

@@ -107,7 +107,7 @@ class Server:
         return [*([] if self._writer is None else _pieces(self._writer.end())), Ended()]
 
     def fault(self, kind: FaultKind, code: str, message: str) -> Sequence[Message]:
-        """Refuse the request; amid an answer, say so where the body can, or break it off."""
+        """Refuse the request; during an answer, say so where the body can, or break it off."""
         if self._begun and self._writer is not None:
             told = self._writer.failure({"code": code, "message": message})
             if told is not None:

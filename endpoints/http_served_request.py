@@ -106,7 +106,7 @@ def whole_rate(text: str, place: str) -> int:
     """Return a rate that stands in a query or a form.
 
     Raises:
-        RefusedError: If it is none.
+        RefusedError: If it is not a rate within `RATES`.
     """
     rate = int(text[:9]) if text.isdecimal() else 0
     if not RATES[0] <= rate <= RATES[1]:

@@ -145,7 +145,7 @@ def from_base64(told: Fields, place: str, text: str) -> bytes:
     """Return what base64 holds, after the head of a `data:` URL.
 
     Raises:
-        ProtocolError: If it is none; `place` says where it stood.
+        ProtocolError: If it is not base64; `place` says where it stood.
     """
     if text.startswith("data:"):
         text = text.partition(",")[2]

@@ -39,7 +39,8 @@ KIND = Kind(
     about="chat completions with audio in: OpenAI, vLLM, vLLM-Omni, DashScope",
     codec="voxmeter.endpoints.openai_chat:client",
     transport=HTTP,
-    known_by="documentation and public reports; vLLM-Omni read in source",
+    known_by="documentation and public reports; vLLM-Omni read in source; words streamed by "
+    "a genuine llama.cpp server",
     docs="docs/endpoints/openai-chat.md",
     options_at="voxmeter.endpoints.openai_chat_request:OPTIONS",
 )

@@ -64,8 +64,8 @@ KIND = Kind(
     about="Whisper + any OpenAI-compatible language model + any voice, joined in this client",
     codec="voxmeter.endpoints.pipeline:client",
     transport="voxmeter.client.pipeline_transport:PipelineTransport",
-    known_by="a pipeline of our own; llama.cpp's genuine server, speech services from "
-    "documentation only",
+    known_by="a pipeline of our own; chat completions from a genuine llama.cpp server, "
+    "speech services from documentation only",
     docs="docs/endpoints/pipeline.md",
     options_at="voxmeter.endpoints.pipeline_options:OPTIONS",
     place="options",

@@ -147,7 +147,7 @@ class Answer:
 
         Raises:
             ConnectionLostError: If the client has gone.
-            TypeError: If a message is no part of an answer.
+            TypeError: If a message is not part of an answer.
         """
         data = b"".join([self._written(message) for message in messages])
         if data:

@@ -1,5 +1,7 @@
 """Qwen-Audio and Qwen-Audio-Chat (QwenLM/Qwen-Audio) as an endpoint: sound and words to words.
 
+Copy this file into the repository.
+
     QWEN_AUDIO_MODEL  Qwen/Qwen-Audio-Chat (default), Qwen/Qwen-Audio, or a folder
     QWEN_AUDIO_DEVICE cuda (default), auto or cpu
 
