@@ -16,7 +16,8 @@ _HIDDEN = re.compile(
     r"<(script|style|head|title)\b.*?</\1\s*>|<!--.*?-->|<!doctype[^>]*>", re.DOTALL | re.IGNORECASE
 )
 _WHOLE = re.compile(r"[0-9]{1,9}")
-_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]{1,9})?")
+_LONGEST_WAIT_S = 999_999_999.0  # thirty years; nobody waits longer for a larger number
 _TAG = re.compile(r"<[^>]*>")
 _SAYING = ("message", "detail", "error", "error_description", "reason", "msg", "err_msg")
 _HOLDING = ("error", "detail")
@@ -58,10 +59,12 @@ def wait_s(headers: Mapping[str, str], now: datetime) -> float | None:
         return int(number) / 1000
     told = headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(told):
-        return float(told)
+        return min(float(told), _LONGEST_WAIT_S)
     due = _date(told)
     since = _date(headers.get("date", "")) or now
-    return None if due is None else max(0.0, (due - since).total_seconds())
+    if due is None:
+        return None
+    return min(max(0.0, (due - since).total_seconds()), _LONGEST_WAIT_S)
 
 
 def _date(told: str) -> datetime | None:

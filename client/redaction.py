@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import quote, quote_plus
 
 from voxmeter.endpoints.codec import Json
@@ -13,6 +13,8 @@ from voxmeter.endpoints.errors import UserError
 
 MARK = "[redacted]"
 _SHORT = 8  # a shorter value is replaced only as a whole word: "none" inside "nonetheless" stays
+_SIGNS = '"\\/'  # that JSON may escape by a backslash alone
+_BACKSLASHES = r"\\{1,8}"  # JSON inside JSON has several for one
 _PLACEHOLDERS = frozenset({"", "-", "dummy", "empty", "fake", "no-key", "none", "null", "unused"})
 _REFERENCE = re.compile(r"\{env:([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -69,12 +71,14 @@ class Redactor:
         for value in secrets:
             if len(value) >= 4 and value.lower() not in _PLACEHOLDERS:
                 spellings.update(dict.fromkeys(_spellings(value)))
-        patterns = sorted(spellings, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(_pattern, patterns))) if patterns else None
+        found = sorted(spellings, key=len, reverse=True)
+        self._pattern = _any_of(found, re.escape) if found else None
+        self._escaped = _any_of(found, _in_json) if found else None
 
     def text(self, text: str) -> str:
         """Return the text without the secrets; also for a whole file of JSON lines."""
-        return self._pattern.sub(MARK, text) if self._pattern else text
+        pattern = self._escaped if "\\" in text else self._pattern
+        return pattern.sub(MARK, text) if pattern else text
 
     def json(self, value: Json) -> Json:
         """Return a JSON value, every string and key of it without the secrets."""
@@ -102,6 +106,19 @@ def _spellings(value: str) -> list[str]:
     ]
 
 
-def _pattern(value: str) -> str:
-    escaped = re.escape(value)
-    return escaped if len(value) >= _SHORT else rf"(?<!\w){escaped}(?!\w)"
+def _any_of(values: Iterable[str], spelled: Callable[[str], str]) -> re.Pattern[str]:
+    whole = ((value, spelled(value)) for value in values)
+    return re.compile(
+        "|".join(one if len(value) >= _SHORT else rf"(?<!\w){one}(?!\w)" for value, one in whole)
+    )
+
+
+def _in_json(value: str) -> str:
+    r"""Return a pattern of a value whose letters may be escaped: `\/` and `\u003d` are usual."""
+    return "".join(f"(?:{re.escape(one)}|{_escape(one)})" for one in value)
+
+
+def _escape(letter: str) -> str:
+    code = letter.encode("utf-16-be", "surrogatepass")
+    units = (rf"{_BACKSLASHES}u(?i:{code[at : at + 2].hex()})" for at in range(0, len(code), 2))
+    return "".join(units) + (rf"|{_BACKSLASHES}{re.escape(letter)}" if letter in _SIGNS else "")

@@ -127,7 +127,7 @@ class Reading:
             case "wav":
                 return WavBody(NAME, self.rate)
             case "pcm16":
-                return BareSamples(self.rate or RATE)
+                return BareSamples(NAME, self.rate or RATE)
             case "mixed-replace":
                 boundary = boundary_of(head.headers.get("content-type", "")) or "frame"
                 return MixedBody(NAME, boundary, self.rate)

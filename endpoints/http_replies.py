@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
-from voxmeter.endpoints.codec import Text
+from voxmeter.endpoints.codec import Binary, Text
+from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import Event, ReplyAudio, ReplyEnded, ReplyText
 from voxmeter.endpoints.http_lines import DONE, Lines, ServerSentEvents
 from voxmeter.endpoints.json_path import Picker
@@ -15,25 +15,47 @@ from voxmeter.endpoints.wav import SniffedAudio, WavReader
 
 RATE = 24_000
 """Samples a second where neither the body nor the user says it."""
+_TELLING = 64  # bytes: 32 samples in a row whose halves are all letters are no sound
+_WRITTEN = bytes((*b"\t\n\r", *range(0x20, 0x7F)))
+_OPENING = (b"{", b"[", b"<")  # of words that are shorter
 
 
-@dataclass(frozen=True, slots=True)
 class BareSamples:
     """A body of 16-bit little-endian mono samples, whatever its type says.
 
-    Attributes:
+    One that begins with words is none: a page or an error of the server's, which would be noise.
+    Nor is a WAV file, whose head says another rate.
+
+    Args:
+        protocol: Whose reply it is, for errors.
         rate: Samples a second.
     """
 
-    rate: int
+    def __init__(self, protocol: str, rate: int) -> None:
+        self._protocol, self._rate = protocol, rate
+        self._start = b""
 
     def feed(self, data: bytes) -> Iterable[Event]:
         """Return the samples as they come; a piece may end amid one."""
-        return [ReplyAudio(data, "pcm16", self.rate)] if data else []
+        if len(self._start) < _TELLING:
+            self._start += data[: _TELLING - len(self._start)]
+            if len(self._start) == _TELLING:
+                self._check()
+        return [ReplyAudio(data, "pcm16", self._rate)] if data else []
 
     def end(self) -> Iterable[Event]:
         """Return nothing: nothing was held back."""
+        if self._start[:1] in _OPENING and len(self._start) < _TELLING:
+            self._check()
         return []
+
+    def _check(self) -> None:
+        if self._start[:4] == b"RIFF" and self._start[8:12] == b"WAVE":
+            found = "a WAV file where samples are wanted"
+            raise ProtocolError(self._protocol, found, Binary(self._start))
+        if not self._start.translate(None, _WRITTEN):
+            found = f"words where samples are wanted: {self._start.decode('ascii')!r}"
+            raise ProtocolError(self._protocol, found, Binary(self._start))
 
 
 class WavBody:

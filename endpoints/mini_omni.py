@@ -143,4 +143,8 @@ class Client:
         if parts != (self._version == 2):
             found = "answers in parts of sound and words" if parts else "answers with sound alone"
             raise ProtocolError(NAME, f"{found}: set version = {2 if parts else 1}", head)
-        return MixedBody(NAME, boundary_of(told) or "frame", rate) if parts else BareSamples(rate)
+        return (
+            MixedBody(NAME, boundary_of(told) or "frame", rate)
+            if parts
+            else BareSamples(NAME, rate)
+        )

@@ -281,6 +281,29 @@ def test_bare_samples_have_the_rate_that_was_told() -> None:
         assert rates(events) == {rate}
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"error": "out of memory"}', "words where samples are wanted: '{\"error"),
+        (b"<html>\r\n<title>502 Bad Gateway</title>" + b" " * 100, "words where samples"),
+        (b"Traceback (most recent call last):\n" * 9, "words where samples are wanted: 'Trace"),
+        (wav_file(bytes(100), 16_000), "a WAV file where samples are wanted"),
+    ],
+)
+@pytest.mark.parametrize("cuts", [[], [1, 2, 30]])
+def test_a_page_or_a_file_is_no_bare_samples(body: bytes, words: str, cuts: list[int]) -> None:
+    with pytest.raises(ProtocolError, match=words):
+        hear(client(with_options(reply="pcm16")), OK, body, cuts)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"ab", b" " * 60, b"a" * 63 + b"\0" * 99, bytes(64) + b"a" * 64]
+)
+def test_samples_that_look_a_little_like_words_are_samples(body: bytes) -> None:
+    for cuts in ([], [7], [100]):
+        assert sound(hear(client(with_options(reply="pcm16")), OK, body, cuts)) == body
+
+
 @given(st.text(max_size=20), CUTS)
 def test_words_alone_are_the_same_however_they_are_split(text: str, cuts: list[int]) -> None:
     codec = client(with_options(reply="text"))

@@ -32,6 +32,26 @@ def test_a_secret_is_found_in_text_that_is_json_already(ascii_only: bool) -> Non
 
 
 @pytest.mark.parametrize(
+    "spelled",
+    [
+        r"sk-ab\"c\\d\/\u00E9+12345",
+        r"sk-ab\u0022c\u005cd\u002f\u00e9\u002b12345",
+        "".join(f"\\u{ord(letter):04x}" for letter in KEY),
+    ],
+)
+def test_a_secret_is_found_however_a_server_escapes_it_in_its_json(spelled: str) -> None:
+    assert json.loads(f'"{spelled}"') == KEY
+    raw = f'{{"error": "the key {spelled} is wrong"}}'
+    assert Redactor([KEY]).text(raw) == f'{{"error": "the key {MARK} is wrong"}}'
+    line = json.dumps({"data": raw})
+    assert json.loads(Redactor([KEY]).text(line)) == {"data": Redactor([KEY]).text(raw)}
+
+
+def test_a_letter_beyond_the_first_plane_is_found_as_its_two_halves() -> None:
+    assert Redactor(["pass😀word"]).text(r"is pass\uD83D\ude00word") == f"is {MARK}"
+
+
+@pytest.mark.parametrize(
     "text",
     ["wss://host/?key=sk-ab%22c%5Cd%2F%C3%A9%2B12345", "sk-ab%22c%5Cd/%C3%A9%2B12345"],
 )

@@ -111,6 +111,8 @@ NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
         ({"retry-after": "in a while"}, None),
         ({"retry-after": "-3"}, None),
         ({"retry-after": "1" * 400}, None),
+        ({"retry-after": "99999999999"}, 999_999_999),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 999_999_999),
         ({"retry-after": "Mon, 99 May 2026 12:00:37 GMT"}, None),
     ],
 )
