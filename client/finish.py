@@ -148,7 +148,14 @@ def _status(
         status = "ok" if found.answer else "no_reply"
     if status == "no_reply" and not capture.audio:
         faults.append("the reply ended without any audio")
+    if status == "no_reply" and any(map(_goes_on, found.segments)):
+        faults.append("what it said had begun before the question, and went on behind it")
     return status, "; ".join([*faults, *notes]) or None
+
+
+def _goes_on(segment: Mapping[str, Any]) -> bool:
+    """Return whether something that began before the question was heard beyond its end."""
+    return segment.get("role") == "greeting" and (segment.get("end_ms") or 0.0) > 0
 
 
 def _audit(capture: Capture, found: marks.Marks, limit_ms: float) -> dict[str, Any]:

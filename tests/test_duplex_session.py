@@ -192,6 +192,9 @@ async def test_a_greeting_across_the_question_alone_is_no_reply(tmp_path: Path) 
     found = await trial(tmp_path, Script([(100, voice(1400))]))
     assert found.roles == ["greeting"]
     assert found.row["status"] == "no_reply"
+    assert found.row["fault"] == (
+        "what it said had begun before the question, and went on behind it"
+    )
     assert found.reply.size == 0
     assert sounding_ms(found.stream) == about(1400)
     assert all(value is None for value in found.row["latency"].values())

@@ -68,7 +68,8 @@ EXAMPLES_MS = 2 * (380 + 1000 + 280 + 1000)
 def test_server_vad_is_refused_in_one_line_with_the_cure(
     root: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    assert main([command, str(bench(root, METRONOME))]) == 2
+    options = ["--offline"] if command == "check" else []
+    assert main([command, str(bench(root, METRONOME)), *options]) == 2
     line = capsys.readouterr().err
     assert "takes silence for the end of a turn" in line
     assert 'write turn_end = "commit" for the endpoint, or write few_shot_via = "history"' in line
