@@ -13,6 +13,7 @@ from test_aggregates import SCHEME, config, run_row, written
 
 from voxmeter.client.cli import main
 from voxmeter.client.published import beside
+from voxmeter.client.report import markdown_report
 from voxmeter.client.summary import summarise
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.copied_rows import TableRow, copied_rows
@@ -89,6 +90,23 @@ def test_another_judge_is_warned_of(tmp_path: Path) -> None:
     same = adu(tmp_path / "same")["warnings"]
     assert not any(text.startswith("Table 2:") for text in same)
     assert any(text.startswith("Table 4:") for text in same)  # rated by LLaMA-3-70B there
+
+
+def test_a_scale_of_ones_own_is_warned_of(tmp_path: Path) -> None:
+    run = {"config": config(scale=[1, 5]), "aggregation": {"adu": SCHEME.row()}}
+    warnings = adu(tmp_path, run)["warnings"]
+    assert "judge gpt rates on a scale of its own: [1, 5]" in warnings
+
+
+def test_a_run_without_a_figure_of_any_table_says_so(tmp_path: Path) -> None:
+    row = trial("a", suite="adu")
+    run = {"config": {"suite": [{"kind": "adu-bench", "name": "adu"}]}}
+    with build(tmp_path, [item("a", suite="adu")], [row], run=run) as folder:
+        summary = summarise(folder)
+        summary["published"] = beside(summary, folder.run, "adu-bench")
+        assert not summary["published"]["tables"]
+        text = "".join(markdown_report(folder, summary))
+    assert "This run has no figure that stands in one of its tables." in text
 
 
 @pytest.mark.parametrize(

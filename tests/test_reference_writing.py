@@ -12,6 +12,7 @@ from adu_world import line
 from chat_server import Answer, Body, chat, refused
 
 from voxmeter.client.cli import main
+from voxmeter.client.reference_writing import MOST_FAILURES
 from voxmeter.suites import catalog
 
 FILES = {
@@ -153,3 +154,24 @@ def test_openais_own_service_needs_a_key(
 ) -> None:
     assert main(["suites", "build", "references", str(download), "--model", "gpt"]) == 2
     assert "write --key-env OPENAI_API_KEY" in capsys.readouterr().err
+
+
+def test_a_service_that_fails_again_and_again_is_left_in_peace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = {"ADU-Skill/law": [line(f"{n}.wav", f"Question {n}?", None) for n in range(30)]}
+    root = adu_world.write(tmp_path / "adu", many)
+    with chat(lambda _: refused(400, "too long")) as service:
+        assert build(root, service.url, "--concurrency", "1") == 2
+        assert len(service.bodies) == MOST_FAILURES
+    assert "what was written stays" in capsys.readouterr().err
+
+
+def test_a_prompt_file_that_says_nothing_or_is_no_text_is_told(
+    download: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompt = tmp_path / "prompt.txt"
+    for content, told in ((b" \n", "is empty"), (b"\xff\xfe\x00", "is no UTF-8 text")):
+        prompt.write_bytes(content)
+        assert build(download, "http://127.0.0.1:1", "--prompt", str(prompt)) == 2
+        assert told in capsys.readouterr().err
