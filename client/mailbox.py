@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 
 from voxmeter.client.transport import Arrival
+from voxmeter.endpoints.codec import Binary, Message, Text
 from voxmeter.endpoints.errors import ProtocolError
 
 
@@ -66,6 +67,11 @@ class Mailbox:
         if isinstance(letter, ProtocolError):
             raise letter
         return letter
+
+
+def size_of(message: Message) -> int:
+    """Return how many bytes or characters a message has."""
+    return len(message.data) if isinstance(message, Text | Binary) else 0
 
 
 def _ring(waiting: asyncio.Future[None]) -> None:

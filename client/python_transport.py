@@ -16,7 +16,7 @@ from typing import Any
 
 from voxmeter.client import serve_callable
 from voxmeter.client.clock import Clock, SystemClock
-from voxmeter.client.mailbox import Mailbox
+from voxmeter.client.mailbox import Mailbox, size_of
 from voxmeter.client.terminal import printable
 from voxmeter.client.transport import Arrival, Launch, Transport
 from voxmeter.endpoints.codec import Address, Binary, Message, Text
@@ -33,6 +33,7 @@ OPTIONS = {
 
 _SHOWN = 400
 _PATIENCE_S = 1.0
+_MOST_BYTES = 256 * 2**20  # of one reply: more than an hour of sound; a flood ends here
 
 
 class Functions:
@@ -203,8 +204,14 @@ class PythonTransport:
 
     async def receive(self) -> AsyncIterator[Arrival]:
         """Yield the lines of the reply, and its samples."""
+        received = 0
         while True:
-            yield await self._box.take()
+            arrival = await self._box.take()
+            received += size_of(arrival.message)
+            yield arrival
+            if received > _MOST_BYTES:
+                problem = f"more than {_MOST_BYTES // 2**20} MiB in one reply"
+                raise ProtocolError("python", problem, arrival.message)
 
     async def rtt_ms(self) -> float | None:
         """Return None: there is no connection."""
@@ -231,8 +238,7 @@ class PythonTransport:
             self._put(_line(request["id"], "error", text=words))
 
     def _put(self, message: Message) -> bool:
-        size = len(message.data) if isinstance(message, Text | Binary) else 0
-        return self._box.put(Arrival(self._functions.clock.now(), message), size)
+        return self._box.put(Arrival(self._functions.clock.now(), message), size_of(message))
 
 
 def _target(launch: Launch) -> str:

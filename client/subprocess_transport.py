@@ -18,6 +18,7 @@ from typing import Any
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.guard import Guard
 from voxmeter.client.jsonlines import disk
+from voxmeter.client.mailbox import size_of
 from voxmeter.client.program import Program
 from voxmeter.client.terminal import printable
 from voxmeter.client.transport import Arrival, Launch, Transport
@@ -34,6 +35,7 @@ from voxmeter.endpoints.exec_lines import ends
 SERVE_CALLABLE = "{serve_callable}"
 """Stands for the path of `serve_callable.py` in a command."""
 
+_MOST_BYTES = 256 * 2**20  # of one reply: more than an hour of sound; a flood ends here
 _FINISH_S = 2.0
 _NEARLY = 0.95  # of the time that a session waits: this side then says why
 
@@ -209,16 +211,22 @@ class SubprocessTransport:
         greeting = program.greeting
         if greeting is not None:
             yield Arrival(self._programs.now(), greeting)
+        received = 0
         while True:
             arrival = await program.box.take()
             message = arrival.message
+            received += size_of(message)
             if self._request is not None and ends(message, self._request):
                 self._request = None
             if isinstance(message, Text) and '"path"' in message.data:
                 for one in await self._with_file(message):
+                    received += size_of(one)
                     yield Arrival(arrival.t_ns, one)
-                continue
-            yield arrival
+            else:
+                yield arrival
+            if received > _MOST_BYTES:
+                problem = f"more than {_MOST_BYTES // 2**20} MiB in one reply"
+                raise ProtocolError("exec", problem, message)
             if isinstance(message, Ended):
                 return
 

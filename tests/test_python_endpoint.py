@@ -237,6 +237,17 @@ async def test_one_that_does_not_end_is_truncated_and_closed(tmp_path: Path) -> 
         assert await asyncio.to_thread(made.module.closed.wait, 20)
 
 
+async def test_one_that_speaks_faster_than_memory_allows_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("voxmeter.client.python_transport._MOST_BYTES", 2**20)
+    with function(tmp_path, "functions.py:forever") as made:
+        capture = await made.ask()
+        assert (capture.outcome, len(capture.audio) > 1) == ("protocol_error", True)
+        assert "more than 1 MiB in one reply" in (capture.fault or "")
+        assert await asyncio.to_thread(made.module.closed.wait, 20)
+
+
 async def test_one_that_floods_is_stopped(tmp_path: Path) -> None:
     wire = TransportSettings(max_message_mib=1)
     with function(tmp_path, "functions.py:flood", wire=wire) as made:

@@ -99,6 +99,16 @@ async def test_sessions_side_by_side_have_a_program_each_and_no_more(program: To
     assert len(ids) == 2
 
 
+@pytest.mark.parametrize("how", ["forever", "echo"])
+async def test_one_that_speaks_faster_than_memory_allows_is_stopped(
+    program: Toy, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("voxmeter.client.subprocess_transport._MOST_BYTES", 2_000)
+    kind, fault = outcome(await program.ask(how))
+    assert kind == "protocol_error"
+    assert fault.startswith("exec: more than 0 MiB in one reply")
+
+
 async def test_it_runs_in_its_folder_with_our_environment_and_reads_the_question(
     program: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
