@@ -118,7 +118,7 @@ def _check(bench: Bench, endpoint: Endpoint, item: Item) -> Iterator[str]:
         )
     elif found.turn_end == "silence":
         cures = ['write turn_end = "commit" for the endpoint'] * _can_commit(bench, endpoint)
-        cures += ['write few_shot_via = "history" for the suite'] * found.history
+        cures += ['write options = {few_shot_via = "history"} for the suite'] * found.history
         raise UserError(
             place,
             f"kind {endpoint.kind}, as it is set up, takes silence for the end of a turn, and "
@@ -128,7 +128,7 @@ def _check(bench: Bench, endpoint: Endpoint, item: Item) -> Iterator[str]:
 
 
 def _check_history(place: str, kind: str, found: Traits, item: Item, suite: str) -> None:
-    clip = 'write few_shot_via = "clip" for the suite'
+    clip = 'write options = {few_shot_via = "clip"} for the suite'
     if not found.history:
         raise UserError(
             place,

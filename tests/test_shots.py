@@ -53,8 +53,8 @@ def test_silence_that_ends_a_turn_and_examples_do_not_go_together(tmp_path: Path
     assert refused(bench(tmp_path, REALTIME)) == (
         f'{tmp_path / "bench.toml"}: [[endpoint]] "a": kind openai-realtime, as it is set up, '
         "takes silence for the end of a turn, and would answer the first worked example of suite "
-        '"voxeval"; write turn_end = "commit" for the endpoint, or write few_shot_via = "history" '
-        "for the suite"
+        '"voxeval"; write turn_end = "commit" for the endpoint, or write options = '
+        '{few_shot_via = "history"} for the suite'
     )
 
 
@@ -101,7 +101,9 @@ def test_earlier_turns_need_a_protocol_that_carries_them(tmp_path: Path) -> None
     small(tmp_path).write()
     line = refused(bench(tmp_path, MOSHI, HISTORY))
     assert "kind moshi takes no earlier turns" in line
-    assert line.endswith('write few_shot_via = "clip" for the suite, or run them apart (--only)')
+    assert line.endswith(
+        'write options = {few_shot_via = "clip"} for the suite, or run them apart (--only)'
+    )
 
 
 def test_earlier_turns_of_an_assistant_need_words(tmp_path: Path) -> None:

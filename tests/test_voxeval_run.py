@@ -72,7 +72,10 @@ def test_server_vad_is_refused_in_one_line_with_the_cure(
     assert main([command, str(bench(root, METRONOME)), *options]) == 2
     line = capsys.readouterr().err
     assert "takes silence for the end of a turn" in line
-    assert 'write turn_end = "commit" for the endpoint, or write few_shot_via = "history"' in line
+    assert (
+        'write turn_end = "commit" for the endpoint, or write options = {few_shot_via = "history"}'
+        in line
+    )
 
 
 def test_a_committed_turn_holds_examples_and_question_and_is_scored_in_every_setting(
