@@ -106,7 +106,7 @@ class Client:
         return Step()
 
     def played(self, reply: str) -> Step:
-        """Nobody wants to know."""
+        """Say nothing: this protocol does not ask."""
         return Step()
 
     def cancel(self, heard_ms: int) -> Step:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from voxmeter.endpoints.codec import Json, Settings
+from voxmeter.endpoints.codec import Settings
 from voxmeter.endpoints.errors import UserError
+from voxmeter.endpoints.option_table import OptionTable
 
 RATE = 24_000
 """The one rate of this protocol, both ways."""
@@ -96,8 +95,7 @@ def read(settings: Settings) -> Wanted:
         UserError: If an option is unknown or has a value that it cannot have, or if a setting
             asks for something that no server of this protocol does.
     """
-    options = _Options(settings.options)
-    options.all_known()
+    options = OptionTable("moshi", settings.options, OPTIONS)
     _refuse_what_cannot_be(settings)
     dialect = options.choice("dialect", ("moshi", "personaplex"), "moshi")
     query = _personaplex(settings, options) if dialect == "personaplex" else _moshi(options)
@@ -106,14 +104,14 @@ def read(settings: Settings) -> Wanted:
         if settings.temperature is not None:
             for name in ("text_temperature", "audio_temperature"):
                 query.setdefault(name, f"{settings.temperature:g}")
-    frame_ms = options.number("frame_ms", _Number(20, 80, whole=True)) or FRAMES_MS[0]
+    frame_ms = options.whole("frame_ms", FRAMES_MS[0], 1, 1000) or FRAMES_MS[0]
     if frame_ms not in FRAMES_MS:
-        raise UserError("options.frame_ms", f"{frame_ms:g}", "use 80, 40 or 20")
-    lead_in = _Number(LEAST_LEAD_IN_MS, _MOST_LEAD_IN_MS, whole=True)
+        raise options.wrong("frame_ms", "80, 40 or 20")
+    lead_in_ms = options.whole("lead_in_ms", 240, LEAST_LEAD_IN_MS, _MOST_LEAD_IN_MS) or 240
     first = options.choice("first_speaker", ("user", "endpoint"), "user")
     return Wanted(
-        frame_ms=int(frame_ms),
-        lead_in_ms=int(options.number("lead_in_ms", lead_in) or 240),
+        frame_ms=frame_ms,
+        lead_in_ms=lead_in_ms,
         first_speaker=cast('Literal["user", "endpoint"]', first),
         query=query,
     )
@@ -139,8 +137,8 @@ def _refuse_prompts(settings: Settings) -> None:
             raise UserError(name, "has no place in this protocol", cure)
 
 
-def _moshi(options: _Options) -> dict[str, str]:
-    query = options.query(_MOSHI, _PERSONAPLEX, "personaplex")
+def _moshi(options: OptionTable) -> dict[str, str]:
+    query = _query(options, _MOSHI, _PERSONAPLEX, "personaplex")
     pair = ("repetition_penalty", "repetition_penalty_context")
     given = [name for name in pair if name in query]
     if len(given) == 1:
@@ -151,8 +149,8 @@ def _moshi(options: _Options) -> dict[str, str]:
     return query
 
 
-def _personaplex(settings: Settings, options: _Options) -> dict[str, str]:
-    query = options.query(_PERSONAPLEX, _MOSHI, "moshi")
+def _personaplex(settings: Settings, options: OptionTable) -> dict[str, str]:
+    query = _query(options, _PERSONAPLEX, _MOSHI, "moshi")
     query.setdefault("voice_prompt", settings.voice)
     query.setdefault("text_prompt", settings.instructions)
     if not query["voice_prompt"]:
@@ -164,65 +162,27 @@ def _personaplex(settings: Settings, options: _Options) -> dict[str, str]:
     return query
 
 
-class _Options:
-    """Options from outside, read one by one; a wrong one is the user's mistake."""
+def _query(
+    options: OptionTable,
+    mine: Mapping[str, _Number | None],
+    others: Mapping[str, object],
+    other: str,
+) -> dict[str, str]:
+    """Return the options that go into the URL, as text; refuse those of the other dialect."""
+    for name in others:
+        if options.has(name):
+            raise UserError(f"options.{name}", f"is for dialect '{other}'", "leave it out")
+    return {
+        name: options.text(name) if kind is None else _figure(options, name, kind)
+        for name, kind in mine.items()
+        if options.has(name)
+    }
 
-    def __init__(self, options: Mapping[str, Json]) -> None:
-        self._options = options
 
-    def all_known(self) -> None:
-        for name in self._options:
-            if name not in OPTIONS:
-                near = difflib.get_close_matches(name, OPTIONS, n=1)
-                cure = f"did you mean {near[0]}?" if near else f"known: {', '.join(OPTIONS)}"
-                raise UserError(f"options.{name}", "moshi has no such option", cure)
-
-    def choice(self, name: str, allowed: Sequence[str], default: str) -> str:
-        value = self._options.get(name, default)
-        if value not in allowed:
-            raise self._wrong(name, " or ".join(repr(one) for one in allowed))
-        return str(value)
-
-    def number(self, name: str, kind: _Number) -> float | None:
-        value = self._options.get(name)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._wrong(name, "a number")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise self._wrong(name, "a number")
-        found: float = value
-        if kind.whole and found != int(found):
-            raise self._wrong(name, "a whole number")
-        if not kind.low <= found <= kind.high:
-            raise self._wrong(name, f"{kind.low:.0f} to {kind.high:.0f}")
-        return found
-
-    def query(
-        self, mine: Mapping[str, _Number | None], others: Mapping[str, object], other: str
-    ) -> dict[str, str]:
-        """Return the options that go into the URL, as text; refuse those of the other dialect."""
-        for name in others:
-            if name in self._options:
-                raise UserError(f"options.{name}", f"is for dialect '{other}'", "leave it out")
-        found: dict[str, str] = {}
-        for name, kind in mine.items():
-            text = self._text(name) if kind is None else self._figure(name, kind)
-            if text is not None:
-                found[name] = text
-        return found
-
-    def _figure(self, name: str, kind: _Number) -> str | None:
-        value = self.number(name, kind)
-        if value is None:
-            return None
-        return str(int(value)) if value == int(value) else repr(value)
-
-    def _text(self, name: str) -> str | None:
-        value = self._options.get(name)
-        if value is not None and not isinstance(value, str):
-            raise self._wrong(name, "a string")
-        return value
-
-    def _wrong(self, name: str, wanted: str) -> UserError:
-        return UserError(f"options.{name}", repr(self._options[name]), f"use {wanted}")
+def _figure(options: OptionTable, name: str, kind: _Number) -> str:
+    if kind.whole:
+        return str(options.whole(name, None, int(kind.low), int(kind.high)))
+    value = options.number(name)
+    if value is None or not kind.low <= value <= kind.high:
+        raise options.wrong(name, f"a number from {kind.low:.0f} to {kind.high:.0f}")
+    return str(int(value)) if value == int(value) else repr(value)

@@ -69,7 +69,7 @@ class OptionTable:
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
-            or not math.isfinite(value)
+            or not _is_finite(value)
             or value != int(value)
             or not least <= value <= most
         ):
@@ -82,7 +82,7 @@ class OptionTable:
         if value is None:
             return None
         wrong = isinstance(value, bool) or not isinstance(value, int | float)
-        if wrong or not math.isfinite(value):  # type: ignore[arg-type]
+        if wrong or not _is_finite(value):  # type: ignore[arg-type]
             raise self.wrong(name, "a number")
         return value  # type: ignore[return-value]
 
@@ -116,3 +116,10 @@ def laid_over(base: Mapping[str, Json], extra: Mapping[str, Json]) -> dict[str, 
         both = isinstance(old, dict) and isinstance(value, dict)
         made[name] = laid_over(old, value) if both else value  # type: ignore[arg-type]
     return made
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # TOML allows whole numbers that are larger than every float
+        return False

@@ -148,7 +148,7 @@ class Client:
         return Step()
 
     def played(self, reply: str) -> Step:
-        """Nobody wants to know: the bot sends no faster than it plays."""
+        """Say nothing: the bot sends no faster than it plays."""
         return Step()
 
     def cancel(self, heard_ms: int) -> Step:

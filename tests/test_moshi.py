@@ -191,10 +191,17 @@ def test_personaplex_gets_both_its_prompts_also_an_empty_one() -> None:
     [
         ({"options": {"text_sed": 1}}, "options.text_sed: moshi has no such option; did you mean"),
         ({"options": {"frame_ms": 60}}, "options.frame_ms: 60; use 80, 40 or 20"),
-        ({"options": {"frame_ms": True}}, "options.frame_ms: True; use a number"),
-        ({"options": {"lead_in_ms": 80}}, "options.lead_in_ms: 80; use 200 to 60000"),
+        ({"options": {"frame_ms": True}}, "options.frame_ms: True; use a whole number"),
+        (
+            {"options": {"lead_in_ms": 80}},
+            "options.lead_in_ms: 80; use a whole number from 200 to 60000",
+        ),
+        (
+            {"options": {"pad_mult": 5000}},
+            "options.pad_mult: 5000; use a number from -1000 to 1000",
+        ),
         ({"options": {"audio_seed": 1.5}}, "options.audio_seed: 1.5; use a whole number"),
-        ({"options": {"audio_seed": -1}}, "options.audio_seed: -1; use 0 to"),
+        ({"options": {"audio_seed": -1}}, "options.audio_seed: -1; use a whole number from 0 to"),
         ({"options": {"audio_seed": 10**400}}, "options.audio_seed: 1000"),
         ({"options": {"pad_mult": float("nan")}}, "options.pad_mult: nan; use a number"),
         ({"options": {"email": 3}}, "options.email: 3; use a string"),
