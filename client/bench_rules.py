@@ -63,8 +63,6 @@ def refuse_unbuilt(bench: Bench) -> None:
         _check_protocol(bench, endpoint)
     for suite in bench.suites:
         place = f'[[suite]] "{suite.label}"'
-        if suite.kind not in kinds.suite_kinds():
-            raise _unbuilt(bench, f"{place} kind", f"{suite.kind} suites")
         if suite.interrupt:
             raise _unbuilt(bench, f"{place} interrupt", "interruptions")
     if bench.publish.mqtt is not None:
@@ -248,7 +246,7 @@ def _check_header(place: str, name: str, value: str) -> None:
 
 
 def _check_suite(bench: Bench, place: str, suite: Suite) -> None:
-    known = {*kinds.PLANNED_SUITES, *kinds.suite_kinds()}
+    known = kinds.suite_kinds()
     if suite.kind not in known:
         raise UserError(
             f"{place} kind",

@@ -1,9 +1,6 @@
-"""Which suite kinds there are, now and later, and what other packages add."""
+"""Which suite kinds there are, and what other packages add."""
 
 from __future__ import annotations
-
-PLANNED_SUITES = ("voxeval", "adu-bench", "air-bench", "voicebench", "big-bench-audio")
-"""Suite kinds of the contract that this version may not be able to run yet."""
 
 
 def suite_kinds() -> dict[str, str]:

@@ -58,6 +58,8 @@ ALIGN, CHAT = "air-align", "air-chat"
 _ENOUGH = 0.9
 """Share of the items that the paper reports below which a task is called incomplete."""
 
+_SHOWN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
@@ -134,7 +136,8 @@ def verify(path: Path) -> Iterator[str]:
         folders = Folders(listing.root)
         known = [row for row in listing.rows if row.task in TASKS[part]]
         yield from _about_tasks(part, listing.rows)
-        yield from _about_counts(part, known)
+        for few in _too_few(part, known):
+            yield f"fewer questions in the {part} list than the paper reports: {few}"
         yield from _about_folders(folders, known)
         there = [row for row in known if folders.there(row)]
         for file, why in unusable(folders.recording(row) for row in there):
@@ -264,15 +267,22 @@ def _about_tasks(part: Part, rows: Sequence[Row]) -> Iterator[str]:
         yield f"{task} is no task of the {part} part{hint}: {_questions(count)} left out"
 
 
-def _about_counts(part: Part, rows: Sequence[Row]) -> Iterator[str]:
+def _too_few(part: Part, rows: Sequence[Row]) -> list[str]:
+    """Return what the list of a part has clearly less of than the paper reports."""
     found = Counter(TASKS[part][row.task].groups for row in rows)
-    few = [
+    return [
         f"{groups[-1]} {found[groups]} of {count}"
         for groups, count in counts_of(part).items()
         if found[groups] < count * _ENOUGH
     ]
+
+
+def _about_counts(part: Part, rows: Sequence[Row]) -> Iterator[str]:
+    few = _too_few(part, rows)
     if few:
-        yield f"the {part} list has fewer questions than the paper reports: {', '.join(few)}"
+        more = f", and {len(few) - _SHOWN} more" if len(few) > _SHOWN else ""
+        shown = ", ".join(few[:_SHOWN])
+        yield f"the {part} list has fewer questions than the paper reports: {shown}{more}"
 
 
 def _about_folders(folders: Folders, rows: Sequence[Row]) -> Iterator[str]:

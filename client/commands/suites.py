@@ -42,9 +42,6 @@ def _list() -> int:
     built = kinds.suite_kinds()
     for name in sorted(built):
         print(f"{name:<18} {_summary(built[name])}")
-    for name in kinds.PLANNED_SUITES:
-        if name not in built:
-            print(f"{name:<18} (not in this version)")
     return 0
 
 
