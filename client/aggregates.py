@@ -112,13 +112,22 @@ def _of_metric(
         values,
         columns.item[rows].astype(np.int64),
         columns.cluster[rows].astype(np.int64),
-        rate=rate,
+        bounds=(0.0, 1.0) if rate else _scale(columns, name, rows),
         seed=seed,
     )
     for node in whole.nodes():
         row = _row(node, drawn, rounding, 100 if rate else 1)
         if row is not None:
             yield {"metric": name, **row}
+
+
+def _scale(columns: Columns, name: str, rows: Indices) -> tuple[float, float] | None:
+    """Return the ends of the scale on which a judge rated; None for all that is no rating."""
+    metric, _, judge = name.removesuffix(f":{LOWEST}").partition(":")
+    if metric != "judge_score" or judge not in columns.judged:
+        return None
+    scored = columns.column(f"{metric}:{judge}").state[rows] == SCORED
+    return columns.judged[judge].scale(rows[scored])
 
 
 def _is_rate(name: str) -> bool:

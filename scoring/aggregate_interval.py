@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 from voxmeter.scoring.aggregate import Node, Path, leaf_of, shares
-from voxmeter.scoring.stats import Floats, Indices, Interval, item_means, mean_interval
+from voxmeter.scoring.stats import Floats, Indices, Interval, item_means, mean_interval, wilson
 
 RESAMPLES = 2000
 _FEW_CLUSTERS, _MOST_CLUSTERS = 5, 5000
@@ -40,7 +40,9 @@ class Aggregated:
         values: Shape (n,), one number per trial, finite.
         items: Shape (n,), integers naming items.
         clusters: Shape (n,), integers naming clusters.
-        rate: Whether the values are shares of 1.
+        bounds: The least and the greatest value that there can be, where that is known: 0 and 1
+            for shares, the ends of a judge's scale. Limits stay between them, and outcomes that
+            are all the same are no certainty.
         seed: Seed of the draws.
     """
 
@@ -52,11 +54,11 @@ class Aggregated:
         items: Indices,
         clusters: Indices,
         *,
-        rate: bool = False,
+        bounds: tuple[float, float] | None = None,
         seed: int = 0,
     ) -> None:
         self.whole = whole
-        self._rate = rate
+        self._bounds = bounds
         self._draws: dict[int, Floats] = {}
         self._names = whole.leaves()
         self._seed = seed
@@ -78,7 +80,8 @@ class Aggregated:
     def interval(self, node: Node, *, level: float = 0.95) -> Interval | None:
         """Return a group's figure with its interval; None without any item in it.
 
-        Where all of its items count alike that is `mean_interval`. Else each stratum of n
+        Where all of its items count alike that is `mean_interval`, and where all outcomes are the
+        same and have bounds, Wilson's interval between these. Else each stratum of n
         clusters draws n - 1 of its own, counted n / (n - 1) times (Rao and Wu, "Resampling
         inference with complex survey data", 1988), so that few clusters do not look certain, and
         the percentiles are moved outwards as Student's t asks for, with Satterthwaite's degrees
@@ -102,19 +105,42 @@ class Aggregated:
         for number in pools:
             own = self._pools[number].node.leaves()
             weights[number] = float(sum(part.get(leaf, Fraction(0)) for leaf in own))
-        if self._rate and value in {0.0, 1.0}:  # a bootstrap of equal values would claim certainty
+        kept = self._items_of(node)
+        if self._bounds and len(kept) > 1 and not np.ptp(self._values[kept]):
             return self._of_items(node, level)
         half = self._half_widths(weights, level)
         if half is None:
             return Interval(value, None, None)
-        low, high = value - half[0], value + half[1]
-        return Interval(value, *((max(0.0, low), min(1.0, high)) if self._rate else (low, high)))
+        return self._within(Interval(value, value - half[0], value + half[1]))
+
+    def _items_of(self, node: Node) -> Indices:
+        wanted = [self._names.index(leaf) for leaf in node.leaves()]
+        return np.flatnonzero(np.isin(self._leaf, wanted)).astype(np.int64)
 
     def _of_items(self, node: Node, level: float) -> Interval | None:
-        wanted = [self._names.index(leaf) for leaf in node.leaves()]
-        kept = np.flatnonzero(np.isin(self._leaf, wanted))
+        """Return the figure of items that all count alike."""
+        kept = self._items_of(node)
         values, clusters = self._values[kept], self._clusters[kept]
-        return mean_interval(values, kept, clusters, rate=self._rate, level=level, seed=self._seed)
+        k = len(np.unique(clusters))
+        if self._bounds and k > 1 and not np.ptp(values):
+            # A bootstrap of equal values would claim certainty; no values between the bounds
+            # could be less certain than those of a rate.
+            least, greatest = self._bounds
+            share = (float(values[0]) - least) / (greatest - least)
+            found = wilson(share * k, k, level=level)
+            low, high = (
+                None if one is None else least + one * (greatest - least) for one in found[1:]
+            )
+            return Interval(float(values[0]), low, high)
+        rate = self._bounds == (0.0, 1.0)
+        mean = mean_interval(values, kept, clusters, rate=rate, level=level, seed=self._seed)
+        return None if mean is None else self._within(mean)
+
+    def _within(self, found: Interval) -> Interval:
+        if self._bounds is None or found.low is None or found.high is None:
+            return found
+        least, greatest = self._bounds
+        return Interval(found.value, max(least, found.low), min(greatest, found.high))
 
     def _inside(self, pool: _Pool, part: Mapping[Path, Fraction]) -> bool:
         return any(self.counts[leaf] and leaf in part for leaf in pool.node.leaves())

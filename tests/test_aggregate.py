@@ -26,7 +26,7 @@ from voxmeter.scoring.aggregate import (
     tree,
 )
 from voxmeter.scoring.aggregate_interval import Aggregated
-from voxmeter.scoring.stats import Interval, mean_interval
+from voxmeter.scoring.stats import Interval, mean_interval, wilson
 
 BY_DATASET: Mapping[str, Level] = {}
 ADU: Sequence[Level] = ("macro", {"Skill": "micro", "Ambiguity": "macro"})
@@ -150,13 +150,13 @@ def test_a_scheme_is_read_back_as_it_was_written() -> None:
 
 def drawn(
     paths: Sequence[Path], values: Sequence[float], levels: Sequence[Level],
-    clusters: Sequence[int] | None = None, *, rate: bool = False,
+    clusters: Sequence[int] | None = None, *, bounds: tuple[float, float] | None = None,
 ) -> Interval:  # fmt: skip
     """The overall figure of items with one trial each."""
     whole = tree(paths, levels)
     items = np.arange(len(values))
     own = items if clusters is None else np.array(clusters)
-    made = Aggregated(whole, paths, np.array(values, float), items, own, rate=rate)
+    made = Aggregated(whole, paths, np.array(values, float), items, own, bounds=bounds)
     found = made.interval(whole)
     assert found is not None
     return found
@@ -200,7 +200,7 @@ def test_a_group_of_one_cluster_has_no_interval_and_neither_has_what_rests_on_it
 
 def test_equal_outcomes_are_no_certainty() -> None:
     paths: Sequence[Path] = [("a",)] * 12 + [("b",)] * 4
-    found = drawn(paths, [1.0] * 16, ("macro",), rate=True)
+    found = drawn(paths, [1.0] * 16, ("macro",), bounds=(0.0, 1.0))
     assert found.value == 1.0
     assert found.low is not None
     assert found.low < 0.85
@@ -209,8 +209,22 @@ def test_equal_outcomes_are_no_certainty() -> None:
 
 def test_a_rate_stays_between_0_and_1() -> None:
     paths: Sequence[Path] = [("a",)] * 3 + [("b",)] * 3
-    found = drawn(paths, [1, 1, 1, 1, 1, 0], ("macro",), rate=True)
+    found = drawn(paths, [1, 1, 1, 1, 1, 0], ("macro",), bounds=(0.0, 1.0))
     assert found.high == 1.0
+
+
+def test_ratings_stay_on_their_scale_and_equal_ones_are_no_certainty() -> None:
+    paths: Sequence[Path] = [("a",)] * 3 + [("b",)] * 3
+    found = drawn(paths, [10, 10, 9, 10, 10, 2], ("macro",), bounds=(0.0, 10.0))
+    assert found.high == 10.0
+    zeros = drawn(paths, [0.0] * 6, ("macro",), bounds=(0.0, 10.0))
+    assert (zeros.value, zeros.low) == (0.0, 0.0)
+    assert zeros.high == pytest.approx(10 * (wilson(0, 6).high or 0))
+    sevens = drawn(paths, [7.0] * 6, ("micro",), bounds=(0.0, 10.0))
+    assert sevens.low is not None
+    assert sevens.high is not None
+    assert sevens.low < 7.0 < sevens.high < 10.0
+    assert drawn([("a",)], [7.0], ("micro",), bounds=(0.0, 10.0)) == Interval(7.0, None, None)
 
 
 def test_clusters_that_span_groups_are_drawn_as_a_whole() -> None:

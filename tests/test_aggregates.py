@@ -158,7 +158,9 @@ def test_intervals_go_through_the_whole_aggregation(tmp_path: Path) -> None:
     skill, whole = found["ADU-Skill",], found[()]
     assert skill["low"] < skill["value"] < skill["high"]
     assert whole["low"] < whole["value"] < whole["high"]
-    assert found["ADU-Skill", "law"]["low"] == found["ADU-Skill", "law"]["value"] == 2.0
+    law, pause = found["ADU-Skill", "law"], found["ADU-Ambiguity", "pause"]
+    assert law["low"] < law["value"] == 2.0 < law["high"], "two equal ratings are no certainty"
+    assert pause["low"] == 0.0, "no rating lies below the scale"
 
 
 def test_the_report_has_a_table_of_datasets_and_one_of_each_datasets_domains(
