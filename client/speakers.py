@@ -112,11 +112,15 @@ def _piper_model(model: str) -> tuple[Path, Path]:
 
 
 class HibariSpeaker:
-    """hibari's own voice "heart": American English, 24 kHz, the same samples for the same text."""
+    """hibari's own voice "heart": American English, 24 kHz, the same samples for the same text.
+
+    Attributes:
+        pace: Speed of speech; may be changed between texts. What comes out changes less.
+    """
 
     def __init__(self, name: str, pace: float = 1.0) -> None:
         self.name = name
-        self._pace = pace
+        self.pace = pace
         model = locate("hibari", "tts")
         try:
             from hibari import SAMPLE_RATE, Hibari
@@ -130,13 +134,17 @@ class HibariSpeaker:
     def speak(self, text: str) -> Iterator[Samples]:
         """Yield one sentence at a time."""
         for number, sentence in enumerate(sentences(text)):
-            samples = self._voice(sentence, speed=self._pace, seed=number)
+            samples = self._voice(sentence, speed=self.pace, seed=number)
             if len(samples):
                 yield _mono(samples)
 
 
 class PiperSpeaker:
-    """A piper voice; piper draws its own noise, so the same text sounds a little new each time."""
+    """A piper voice; piper draws its own noise, so the same text sounds a little new each time.
+
+    Attributes:
+        pace: Speed of speech; may be changed between texts. What comes out changes less.
+    """
 
     def __init__(
         self, name: str, model: str = "piper", pace: float = 1.0, *, steady: bool = False
@@ -149,15 +157,15 @@ class PiperSpeaker:
             raise MissingExtraError(f"voice {name!r}", str(error), "local") from None
         self._voice = PiperVoice.load(path, config)
         noise = 0.0 if steady else None
-        self._settings = SynthesisConfig(
-            length_scale=1 / pace, noise_scale=noise, noise_w_scale=noise
-        )
+        self._settings = SynthesisConfig(noise_scale=noise, noise_w_scale=noise)
+        self.pace = pace
         self.rate = int(self._voice.config.sample_rate)
         for _ in self.speak("Warm up."):
             pass
 
     def speak(self, text: str) -> Iterator[Samples]:
         """Yield one sentence at a time."""
+        self._settings.length_scale = 1 / self.pace
         for sentence in sentences(text):
             for chunk in self._voice.synthesize(sentence, self._settings):
                 if len(chunk.audio_float_array):
@@ -186,7 +194,22 @@ class EspeakSpeaker:
         # joined to its option, so that a language that starts with a dash is not read as another
         height = str(round(_ESPEAK_PITCH + _ESPEAK_OCTAVE * math.log2(pitch)))
         self._command = [program, "--stdin", "--stdout", f"-v{language}", "-s", speed, "-p", height]
-        self.rate, _ = self._run("Ready.")
+        self.rate, heard = self._run("Ready.")
+        base, plus, variant = language.partition("+")
+        if plus:
+            self._refuse_lost(base, variant, heard)
+
+    def _refuse_lost(self, base: str, variant: str, heard: Samples) -> None:
+        """Refuse a variant that espeak-ng leaves out without a word: the usual voice would speak.
+
+        It does so for names it does not have, and for all under some names of languages (en-gb).
+        """
+        plain = [f"-v{base}" if word.startswith("-v") else word for word in self._command]
+        _, usual = self._run("Ready.", plain)
+        if np.array_equal(heard, usual):
+            found = f"espeak-ng speaks {base} and leaves the variant {variant} out"
+            cure = "see espeak-ng --voices=variant; British English is en, as in en+f3"
+            raise UserError(f"voice {self.name!r}", found, cure)
 
     def speak(self, text: str) -> Iterator[Samples]:
         """Yield one sentence at a time."""
@@ -197,10 +220,10 @@ class EspeakSpeaker:
             if len(samples):
                 yield samples
 
-    def _run(self, sentence: str) -> tuple[int, Samples]:
+    def _run(self, sentence: str, command: Sequence[str] = ()) -> tuple[int, Samples]:
         try:
             done = subprocess.run(  # noqa: S603 - a fixed program; the text goes to its input
-                self._command,
+                command or self._command,
                 input=sentence.encode(),
                 capture_output=True,
                 timeout=_ESPEAK_LIMIT_S,

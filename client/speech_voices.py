@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 ADU = (
     *("hibari", "piper", "espeak-ng:en-us+f1", "espeak-ng:en-us+m1"),
-    *("espeak-ng:en-gb+f2", "espeak-ng:en-gb+m3", "espeak-ng:en-gb-scotland+f4"),
+    *("espeak-ng:en+f2", "espeak-ng:en+m3", "espeak-ng:en-gb-scotland+f4"),
     "espeak-ng:en-gb-scotland+m7",
 )
 """Four women's and four men's voices, as many as ADU-Bench's own; not the same ones."""
@@ -27,6 +28,8 @@ OPENAI = "openai"
 _ENGLISH = ("hibari", "piper")
 _LOWEST, _HIGHEST = 0.64, 1.5  # what espeak-ng's own setting of the pitch reaches
 _MARK = "|"
+_TRIES = 7
+_CLOSE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +113,10 @@ def check(manner: Manner, service: Service | None) -> None:
 def speak(manner: Manner, text: str, service: Service | None = None) -> Pcm:
     """Return a text spoken; the same samples for the same text where the voice is a local one.
 
-    The pitch of espeak-ng is its own setting. Other voices speak slower or faster and are played
-    at another speed, which brings their length back and moves the timbre with the pitch. The
-    volume is a factor on the samples.
+    Rate and pitch of espeak-ng are its own settings. hibari and piper have one of the speed, which
+    is tried until the length is right; for another pitch they speak slower or faster and are played
+    at another speed, which brings the length back and moves the timbre with the pitch. The volume
+    is a factor on the samples.
 
     Raises:
         ClipError: If there is nothing to say in it, or the voice fails at it.
@@ -142,19 +146,46 @@ def _piece(manner: Manner, text: str, service: Service | None) -> Pcm:
         return _higher(service.speak(manner, text), manner.height)
     # a full stop would make each letter of an option a sentence of its own
     text = re.sub(r"\b([A-Z])\. (?=\w)", r"\1, ", text)
-    native = manner.speaker.startswith("espeak-ng")
-    height = 1.0 if native else manner.height
-    voice = _voice(manner.speaker, manner.pace / height, manner.height if native else 1.0)
     try:
-        pieces = list(voice.speak(text))
+        if manner.speaker.startswith("espeak-ng"):
+            return _said(_espeak(manner.speaker, manner.pace, manner.height), text)
+        return _higher(_paced(manner.speaker, text, manner.pace / manner.height), manner.height)
     except VoxmeterError:
         raise
     except Exception as error:  # a synthesiser is foreign code, and this is one text of many
         found = f"{text!r:.60} ({type(error).__name__}: {error})"
         raise ClipError(f"voice {manner.speaker!r}", f"cannot say {found}") from error
+
+
+def _paced(name: str, text: str, pace: float) -> Pcm:
+    """Return a text at a multiple of the voice's usual speed.
+
+    Models of speech follow their own setting by halves, so it is tried until the length is right.
+    """
+    voice = _model(name)
+    voice.pace = 1.0
+    usual = _said(voice, text)
+    if pace == 1.0:
+        return usual
+    low, high = sorted((1.0, min(max(pace**3, 0.25), 4.0)))
+    best, nearest = usual, abs(math.log(pace))
+    for _ in range(_TRIES):
+        voice.pace = math.sqrt(low * high)
+        found = _said(voice, text)
+        off = math.log(len(usual.samples) / len(found.samples) / pace)
+        if abs(off) < nearest:
+            best, nearest = found, abs(off)
+        if nearest < _CLOSE:
+            break
+        low, high = (low, voice.pace) if off > 0 else (voice.pace, high)
+    return best
+
+
+def _said(voice: speakers.Speaker, text: str) -> Pcm:
+    pieces = list(voice.speak(text))
     if not sum(len(piece) for piece in pieces):
-        raise ClipError(f"voice {manner.speaker!r}", f"has nothing to say for {text!r:.60}")
-    return _higher(Pcm(np.concatenate(pieces), voice.rate), height)
+        raise ClipError(f"voice {voice.name!r}", f"has nothing to say for {text!r:.60}")
+    return Pcm(np.concatenate(pieces), voice.rate)
 
 
 def _higher(pcm: Pcm, height: float) -> Pcm:
@@ -167,12 +198,17 @@ def _higher(pcm: Pcm, height: float) -> Pcm:
     return Pcm(np.clip(np.asarray(samples, np.float32), -1.0, 1.0), pcm.rate)
 
 
-@lru_cache(maxsize=8)
-def _voice(name: str, pace: float, pitch: float) -> speakers.Speaker:
-    kind, _, detail = name.partition(":")
-    if kind == "espeak-ng":
-        return speakers.EspeakSpeaker(name, detail or "en-us", pace, pitch)
-    return speakers.speaker(name, pace=pace, steady=True)
+@lru_cache(maxsize=4)
+def _model(name: str) -> speakers.HibariSpeaker | speakers.PiperSpeaker:
+    voice = speakers.speaker(name, steady=True)
+    if not isinstance(voice, speakers.HibariSpeaker | speakers.PiperSpeaker):
+        raise TypeError(f"{name} is no model")
+    return voice
+
+
+@lru_cache(maxsize=32)
+def _espeak(name: str, pace: float, pitch: float) -> speakers.EspeakSpeaker:
+    return speakers.EspeakSpeaker(name, name.partition(":")[2] or "en-us", pace, pitch)
 
 
 def write(pcm: Pcm, path: object, form: str) -> None:

@@ -37,7 +37,7 @@ def _wav(path: Path, ms: int = 300, *, rate: int = 24_000, channels: int = 1) ->
     soundfile.write(path, np.stack([sound] * channels, axis=1), rate)
 
 
-def _suite(folder: Path, rows: Sequence[dict[str, Any] | str]) -> Path:
+def _suite(folder: Path, rows: Sequence[Any]) -> Path:
     """A suite with a recording for each line, each of a length of its own."""
     path = folder / "items.jsonl"
     texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]

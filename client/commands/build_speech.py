@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_names,
         default=(),
         metavar="NAME[,NAME]",
-        help="hibari (the usual one for English), piper, espeak-ng, espeak-ng:en-gb+f3, "
+        help="hibari (the usual one for English), piper, espeak-ng, espeak-ng:en+f3, "
         "espeak-ng:{language}, openai:<voice>, or adu: eight voices",
     )
     who.add_argument("--tts-url", metavar="URL", help="of an OpenAI-compatible speech service")
