@@ -182,7 +182,7 @@ def _check_place(place: str, endpoint: Endpoint, kind: Kind) -> None:
     if endpoint.url is not None:
         _check_url(f"{place} url", endpoint.url)
         if kind.transport == HTTP and endpoint.url.startswith(("ws:", "wss:")):
-            found = f"is a websocket's; kind {kind.name} speaks HTTP"
+            found = f"is a websocket's, but kind {kind.name} speaks HTTP"
             raise UserError(f"{place} url", found, 'write it like "http://host/path"')
     if endpoint.command == ():
         raise UserError(f"{place} command", "is empty", "write the program and its arguments")

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, cast
 from voxmeter.endpoints.codec import Json, Settings
 from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.events import Encoding
-from voxmeter.endpoints.hosted import only_silence, refuse
+from voxmeter.endpoints.hosted import STORED_AGENT, only_silence, refuse
 from voxmeter.endpoints.option_table import OptionTable, laid_over
 
 PATH = "/v1/agent/converse"
@@ -102,10 +102,9 @@ def _sound(options: OptionTable, name: str, rate: int | None, place: str) -> Sou
 
 def _agent(settings: Settings, options: OptionTable) -> Json:
     if options.has("agent_id"):
-        cure = "remove it: the stored agent says it, or remove options.agent_id"
         refuse(
             "deepgram",
-            cure,
+            STORED_AGENT,
             model=settings.model,
             instructions=settings.instructions,
             voice=settings.voice,
@@ -113,7 +112,8 @@ def _agent(settings: Settings, options: OptionTable) -> Json:
         )
         for other in ("agent", "greeting", "listen_model", "think_provider"):
             if options.has(other):
-                raise options.wrong(other, "no other description beside agent_id")
+                cure = "remove it: the stored agent has its own"
+                raise UserError(f"options.{other}", "is set beside options.agent_id", cure)
         return options.text("agent_id")
     provider: dict[str, Json] = {
         "type": options.text("think_provider", "open_ai"),

@@ -40,7 +40,9 @@ def placeholders(template: Json, place: str) -> frozenset[str]:
     found = frozenset(_names(template))
     for name in sorted(found - PLACEHOLDERS.keys()):
         if not _OUTPUT.fullmatch(name):
-            cure = f"known: {', '.join(PLACEHOLDERS)}; write {{{{{name}}}}} for braces"
+            cure = (
+                f"known: {', '.join(PLACEHOLDERS)}; write {{{{{name}}}}} for the braces themselves"
+            )
             raise UserError(place, f"there is no placeholder {{{name}}}", cure)
     return found
 

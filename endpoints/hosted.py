@@ -10,6 +10,12 @@ from voxmeter.endpoints.events import Closed, Event, Fault, FaultKind
 from voxmeter.endpoints.openai_faults import classify, close_fault
 from voxmeter.endpoints.waits import named_wait_s
 
+STORED_AGENT = (
+    "the stored agent has its own: remove it (if a preset sets it, write kind and url instead), "
+    "or remove options.agent_id"
+)
+"""What to do about a setting that describes an agent beside one that is stored at the vendor."""
+
 _WORDS: tuple[tuple[FaultKind, bool, str], ...] = (
     ("quota", False, r"quota|billing|credits?\b|\bbalance\b|payment|out of (minutes|funds)"),
     ("busy", True, r"concurren|rate.?limit|too many|overloaded|capacity|at the moment"),

@@ -292,5 +292,5 @@ def _reading(options: OptionTable, settings: Settings) -> Reading:
     )
     if form in _JSON and not (places.audio or places.text):
         cure = 'add reply_audio = "path.to.audio", reply_text = "path.to.text", or both'
-        raise UserError("options.reply", f"{form} without a place to look at", cure)
+        raise UserError("options.reply", f"{form!r} needs to be told where the reply stands", cure)
     return Reading(form, settings.output_rate or (int(rate) if at else None), places)

@@ -88,7 +88,7 @@ def placeholders(template: Json, place: str) -> frozenset[str]:
     """
     found = frozenset(_names(template))
     for name in sorted(found - PLACEHOLDERS.keys()):
-        cure = f"known: {', '.join(PLACEHOLDERS)}; write {{{{{name}}}}} for braces that are meant"
+        cure = f"known: {', '.join(PLACEHOLDERS)}; write {{{{{name}}}}} for the braces themselves"
         raise UserError(place, f"there is no placeholder {{{name}}}", cure)
     return found
 

@@ -92,7 +92,8 @@ class Client:
         self._start = dict(options.table("start")) if options.has("start") else None
         self._start_field = options.text("start_field", "wsUrl")
         if options.has("start_field") and self._start is None:
-            raise options.wrong("start_field", "options.start with it, or leave it out")
+            cure = "add options.start, or leave start_field out"
+            raise UserError("options.start_field", "is set without options.start", cure)
         self._ready = False
         self._spoke = False
         self._transcripts_from = ""

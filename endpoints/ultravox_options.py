@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 from voxmeter.endpoints.codec import Json, Settings
 from voxmeter.endpoints.errors import UserError
-from voxmeter.endpoints.hosted import only_silence, refuse
+from voxmeter.endpoints.hosted import STORED_AGENT, only_silence, refuse
 from voxmeter.endpoints.option_table import OptionTable, laid_over
 
 _RATE = 24_000
@@ -94,7 +94,7 @@ def _described(settings: Settings, options: OptionTable) -> dict[str, Json]:
     if options.has("agent_id"):
         refuse(
             "ultravox",
-            "remove it: the agent says it, or remove options.agent_id",
+            STORED_AGENT,
             model=settings.model,
             instructions=settings.instructions,
             voice=settings.voice,

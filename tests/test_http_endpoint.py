@@ -176,7 +176,7 @@ def test_what_has_no_place_in_the_request_is_said() -> None:
         ({"reply": "wav@8000"}, "pcm16@24000"),
         ({"reply": "pcm16@"}, "pcm16@24000"),
         ({"reply": "pcm16@9999999999"}, "from 4000"),
-        ({"reply": "sse"}, "without a place to look at"),
+        ({"reply": "sse"}, "'sse' needs to be told where the reply stands"),
         ({"reply_text": 1}, "a string"),
         ({"reply_text_whole": "yes"}, "true or false"),
         ({"method": "GET"}, "'POST'"),
