@@ -121,7 +121,7 @@ BAD = {
         "give the url of one that does"
     ),
     NAMED + "kind = 'http'\nurl = 'wss://h/x'\n" + S: (
-        '[[endpoint]] "a" url: is a websocket\'s; kind http speaks HTTP; '
+        '[[endpoint]] "a" url: is a websocket\'s, but kind http speaks HTTP; '
         'write it like "http://host/path"'
     ),
     NAMED + "command = ['x']\n" + S: (
