@@ -238,7 +238,7 @@ def test_of_a_large_suite_some_clips_are_listened_to_and_the_check_says_how_many
     _wav(tmp_path / "q2.wav")
     assert main(["check", _bench(tmp_path, 'builtin = "echo"'), "--offline"]) == 0
     out = capsys.readouterr().out
-    assert "1 of 2 items are listened to; voxmeter suites verify PATH takes them all" in out
+    assert "1 of 2 items are checked; voxmeter suites verify PATH checks them all" in out
     assert ": 1 clips, " in out
 
 

@@ -207,8 +207,8 @@ def _check_clips(suite: Suite, findings: Findings) -> None:
     items = suite.items
     if len(items) > MOST_READ:
         items = suite.subset(MOST_READ, seed=0).items
-        told = f"{MOST_READ} of {len(suite.items)} items are listened to"
-        findings.note(f"suite {suite.name}", f"{told}; voxmeter suites verify PATH takes them all")
+        told = f"{MOST_READ} of {len(suite.items)} items are checked"
+        findings.note(f"suite {suite.name}", f"{told}; voxmeter suites verify PATH checks them all")
     found = check_clips(items, _counter("clips"))
     for warning in found.warnings:
         findings.note(f"suite {suite.name}", warning)
