@@ -1,6 +1,7 @@
 # make bench   install the locked versions into .venv and run the main job on the embedded assistant
 # make test    install and run all tests
 # make fuzz    feed every codec whatever comes, for FUZZ_S seconds
+# make coverage   say what each protocol's own tests leave out of its files
 # make conformance   install genuine servers of others and talk to them (CONTRIBUTING.md)
 .PHONY: bench bench-full test conformance conformance-moshi fuzz coverage check install install-dev lock lock-genuine format clean notice
 .DELETE_ON_ERROR:
