@@ -24,8 +24,6 @@ _SWITCH_S = 0.0005  # a thread that searches audio must not hold up the event lo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what is served, where, to whom, and by which model."""
-    from voxmeter.endpoints import catalog
-
     parser.add_argument(
         "server",
         metavar="cascade|metronome|echo",
@@ -36,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         default="openai-realtime",
         metavar="NAME",
-        help=f"wire: {', '.join(catalog.served())} (default %(default)s)",
+        help="wire (default %(default)s); voxmeter endpoints marks those that are served",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address (default %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port (default: a free one)")
