@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from big_bench_world import ANSWERS, line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,22 +18,6 @@ from voxmeter.scoring.rubrics import rubric
 from voxmeter.scoring.types import Scored, Unscored
 from voxmeter.suites import big_bench_audio, catalog
 from voxmeter.suites.suite import Recording, Suite
-
-ANSWERS = {
-    "formal_fallacies": "invalid",
-    "navigate": "Yes",
-    "object_counting": "11",
-    "web_of_lies": "No",
-}
-
-
-def line(number: int, category: str = "navigate", **changes: Any) -> dict[str, Any]:
-    return {
-        "category": category,
-        "official_answer": ANSWERS.get(category, "Yes"),
-        "file_name": f"data/question_{number}.mp3",
-        "id": number,
-    } | changes
 
 
 def download(root: Path, lines: Sequence[Any], *, without: Sequence[int] = ()) -> Path:
