@@ -89,10 +89,15 @@ class ClipLengths:
 
     Args:
         opened: How many files are opened at most.
+
+    Attributes:
+        opened: How many were.
+        by_size: How many were not, and count by their size.
     """
 
     def __init__(self, opened: int = FILES_OPENED) -> None:
         self._left = opened
+        self.opened = self.by_size = 0
         self._known: dict[Path, float] = {}
         self._bytes: dict[str, float] = {}
         self._ms: dict[str, float] = {}
@@ -124,8 +129,10 @@ class ClipLengths:
             return 0.0
         sort, size = path.suffix.lower(), path.stat().st_size
         if self._left <= 0 and self._bytes.get(sort):
+            self.by_size += 1
             return size * self._ms[sort] / self._bytes[sort]
         self._left -= 1
+        self.opened += 1
         ms = _duration_ms(path)
         if ms:
             self._ms[sort] = self._ms.get(sort, 0.0) + ms

@@ -50,8 +50,11 @@ def human_bytes(count: float) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """Return a duration as a person would say it: `40 s`, `12 min`, `3 h 05 min`."""
+    """Return a duration as a person would say it: `40 s`, `12 min`, `3 h 05 min`, `5.5 days`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
+    if minutes >= 72 * 60:
+        days = seconds / 86_400
+        return f"{days:.1f} days" if days < 9.95 else f"{days:.0f} days"
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

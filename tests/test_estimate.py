@@ -46,7 +46,8 @@ def test_beyond_some_files_the_size_tells_the_length(
     monkeypatch.setattr(soundfile, "info", info)
     lengths = ClipLengths(opened=2)
     found = [lengths(item) for item in (*items, *items)]
-    assert len(opened) == 2
+    assert len(opened) == lengths.opened == 2
+    assert lengths.by_size == 2
     assert found[:4] == found[4:]
     assert found[2] == pytest.approx(8080, rel=0.25)  # a header is much of so short a file
 

@@ -170,6 +170,7 @@ def test_a_dry_run_can_be_read_by_a_program(
     told = json.loads(capsys.readouterr().out)
     assert [cell["planned"] for cell in told["cells"]] == [2]
     assert told["missing_clips"] == 0
+    assert (told["clips_opened"], told["clips_by_size"]) == (2, 0)
     assert told["streaming_s"] > 0
     assert told["disk_bytes"] > 0
     assert not (bench.parent / "runs").exists()

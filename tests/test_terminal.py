@@ -45,7 +45,16 @@ def test_sizes_read_easily(count: float, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(0, "0 s"), (89, "89 s"), (90, "2 min"), (11_100, "3 h 05 min")]
+    ("seconds", "shown"),
+    [
+        (0, "0 s"),
+        (89, "89 s"),
+        (90, "2 min"),
+        (11_100, "3 h 05 min"),
+        (259_140, "71 h 59 min"),
+        (259_200, "3.0 days"),
+        (13_078_000, "151 days"),
+    ],
 )
 def test_durations_read_easily(seconds: float, shown: str) -> None:
     assert human_seconds(seconds) == shown

@@ -158,7 +158,8 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
     from voxmeter.client.judge_estimate import judge_estimates
     from voxmeter.client.terminal import human_bytes, human_seconds
 
-    found = estimate(prepared.plan, prepared.bench, ClipLengths())
+    lengths = ClipLengths()
+    found = estimate(prepared.plan, prepared.bench, lengths)
     cells = list(prepared.plan.cells())
     absent = sum(bool(missing(item)) for item in prepared.plan.items())
     judges = judge_estimates(prepared.bench, prepared.prompts, prepared.plan)
@@ -177,6 +178,8 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
             "streaming_s": round(found.seconds, 1),
             "disk_bytes": round(found.disk_bytes),
             "missing_clips": absent,
+            "clips_opened": lengths.opened,
+            "clips_by_size": lengths.by_size,
             "judges": [asdict(judge) for judge in judges],
         }
         print(json.dumps(told))
@@ -187,6 +190,9 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
     called = sum(judge.asks for judge in judges)
     calls = f"{called or 'no'} judge calls"
     print(f"{human_bytes(found.disk_bytes)} of disk, {calls}, {absent} clips missing")
+    if lengths.by_size:
+        rest = f"the other {lengths.by_size} are taken to be as long as their size says"
+        print(f"lengths: {lengths.opened} clips were opened, {rest}")
     for judge in judges:
         print(_said_of(judge))
     return 0
