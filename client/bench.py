@@ -234,6 +234,7 @@ class Judge(_Table):
     prompts: dict[str, Filled] = Field(default_factory=dict)
     temperature: Annotated[float, Field(ge=0, le=10)] | Literal["default"] = 0.0
     seed: Count | Literal["default"] = 0
+    max_tokens: Positive | Literal["default"] = 1000
     body: dict[str, JsonValue] = Field(default_factory=dict)
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 4
     timeout_s: Seconds = 120.0

@@ -44,7 +44,12 @@ _WORDS: Mapping[FaultKind, str] = {
 
 def request_settings(judge: Judge) -> dict[str, Any]:
     """Return all but the messages that a request holds and that decides a reply."""
-    chosen = {"temperature": judge.temperature, "seed": judge.seed}
+    longest = "max_completion_tokens" if _url(judge) == OPENAI else "max_tokens"
+    chosen = {
+        "temperature": judge.temperature,
+        "seed": judge.seed,
+        longest: judge.max_tokens,
+    }
     sent = {name: value for name, value in chosen.items() if value != "default"}
     return {"model": judge.model, **sent, **({"body": judge.body} if judge.body else {})}
 
@@ -52,12 +57,16 @@ def request_settings(judge: Judge) -> dict[str, Any]:
 def asked_hash(judge: Judge, rubric: Rubric, messages: Sequence[Message]) -> str:
     """Return the hash of what a judge is asked and of how its reply is read."""
     whole = {
-        "url": (judge.base_url or OPENAI).rstrip("/"),
+        "url": _url(judge),
         "settings": request_settings(judge),
         "messages": [[one.role, one.content] for one in messages],
         "read": [rubric.protocol, rubric.low, rubric.high, rubric.whole, rubric.values],
     }
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def _url(judge: Judge) -> str:
+    return (judge.base_url or OPENAI).rstrip("/")
 
 
 class JudgeError(Exception):
@@ -151,7 +160,7 @@ class Service:
     async def __aenter__(self) -> Self:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-        url = self._judge.base_url or OPENAI
+        url = _url(self._judge)
         client = AsyncOpenAI(
             api_key=self._key,
             admin_api_key="",

@@ -453,6 +453,7 @@ def test_every_table_of_the_contract_is_read(tmp_path: Path) -> None:
         prompts = {adu = "own.md", "s/adu" = "/p/mine.md"}
         temperature = "default"
         seed = 3
+        max_tokens = 500
         body = {reasoning_effort = "low"}
         concurrency = 2
         timeout_s = 30

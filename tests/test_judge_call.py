@@ -11,7 +11,7 @@ import pytest
 from chat_server import Answer, Chat, chat, refused
 
 from voxmeter.client.bench import Judge
-from voxmeter.client.judge_call import JudgeError, Patience, Service, asked_hash
+from voxmeter.client.judge_call import JudgeError, Patience, Service, asked_hash, request_settings
 from voxmeter.client.redaction import Redactor
 from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.events import Fault
@@ -63,14 +63,23 @@ def test_a_request_is_what_openais_chat_completions_takes() -> None:
         "messages": [{"role": one.role, "content": one.content} for one in SENT],
         "temperature": 0.0,
         "seed": 0,
+        "max_tokens": 1000,
         "reasoning_effort": "low",
     }
 
 
 def test_settings_that_a_model_refuses_can_be_left_out() -> None:
     with chat(lambda _: "7") as service:
-        asked(service, temperature="default", seed="default")
+        asked(service, temperature="default", seed="default", max_tokens="default")
     assert service.bodies[0].keys() == {"model", "messages"}
+
+
+def test_openais_own_service_knows_the_longest_reply_by_another_name() -> None:
+    named = Judge.model_validate({"name": "j", "model": "m", "api_key_env": "J"})
+    assert request_settings(named)["max_completion_tokens"] == 1000
+    assert "max_tokens" not in request_settings(named)
+    written = named.model_copy(update={"base_url": "https://api.openai.com/v1/"})
+    assert request_settings(written) == request_settings(named)
 
 
 def test_a_key_goes_to_its_own_service_and_no_other_key_ever(
@@ -250,6 +259,7 @@ def test_everything_that_decides_a_reply_is_in_its_hash() -> None:
         of(base_url="http://h/v2"),
         of(temperature=0.5),
         of(seed=1),
+        of(max_tokens=2000),
         of(body={"reasoning_effort": "low"}),
     ]
     assert len(set(hashes)) == len(hashes)
