@@ -248,6 +248,11 @@ class Session:
                 self._ready = event
             case ReplyStarted() | ReplyAudio() | ReplyText() | ReplyEnded() | Interrupted():
                 self._ear.hear(t_ns, event)
+                if isinstance(event, ReplyEnded) and event.reason == "incomplete":
+                    self._note = (
+                        self._note
+                        or f"a reply was cut short: {event.detail or 'it is not told why'}"
+                    )
             case Usage(counts):
                 for name, count in counts.items():
                     total = self._usage.get(name, 0) + count

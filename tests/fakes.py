@@ -94,6 +94,8 @@ class ToyCodec:
                 return [ReplyText(rest)]
             case "end":
                 return [ReplyEnded("completed")]
+            case "incomplete":
+                return [ReplyEnded("incomplete", detail=rest)]
             case "cancelled":
                 return [ReplyEnded("cancelled")]
             case "fault":

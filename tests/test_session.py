@@ -77,6 +77,25 @@ async def test_every_frame_is_due_at_the_end_of_its_last_sample() -> None:
     assert {row["samples"] for row in frames} == {FRAME}
 
 
+@pytest.mark.parametrize(
+    ("why", "fault"),
+    [
+        (" max_tokens", "a reply was cut short: max_tokens"),
+        ("", "a reply was cut short: it is not told why"),
+    ],
+)
+async def test_a_reply_that_was_cut_short_is_an_answer_and_its_row_says_so(
+    why: str, fault: str
+) -> None:
+    async def cut(peer: ToyTransport) -> None:
+        peer.say("ready")
+        await peer.until(7, "audio")
+        peer.say("started r", SOUND, f"incomplete{why}")
+
+    capture, _ = await ask(cut)
+    assert (capture.outcome, capture.fault) == ("ended", fault)
+
+
 async def test_silence_follows_the_question_until_the_reply_has_ended() -> None:
     capture, transport = await ask(answering)
     frames = [one for one in transport.sent if one.startswith("audio")]
