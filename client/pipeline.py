@@ -12,8 +12,8 @@ from typing import Any
 from voxmeter.client import redaction
 from voxmeter.client.child import ChildDiedError
 from voxmeter.client.clock import Clock, SystemClock
-from voxmeter.client.pipeline_asr import Ears
-from voxmeter.client.pipeline_llm import Mind, mind
+from voxmeter.client.pipeline_asr import Recogniser
+from voxmeter.client.pipeline_llm import LanguageModel, language_model
 from voxmeter.client.pipeline_transport import PipelineTransport
 from voxmeter.client.pipeline_tts import Voice, voice
 from voxmeter.client.transport import Launch, Transport
@@ -41,14 +41,12 @@ class Pipeline:
         with _placed(self._place):
             self.wanted = read(launch.settings)
             self._keys = _keys(self.wanted)
-            self.mind = mind(self.wanted.thinking, launch.folder, launch.wire, self.clock)
-            speaking = self.wanted.speaking
-            self.voice = (
-                None
-                if speaking is None
-                else voice(speaking, launch.folder, launch.wire, self.clock)
+            self.language_model = language_model(
+                self.wanted.llm, launch.folder, launch.wire, self.clock
             )
-            self.ears = Ears(self.wanted.hearing, launch.folder, self.clock)
+            tts = self.wanted.tts
+            self.voice = None if tts is None else voice(tts, launch.folder, launch.wire, self.clock)
+            self.recogniser = Recogniser(self.wanted.asr, launch.folder, self.clock)
 
     def __enter__(self) -> Callable[[], Transport]:
         """Load all models, however long that takes.
@@ -88,23 +86,27 @@ class Pipeline:
         """
         llm_key, tts_key = self._keys
         llm = {**own, **keyed("", llm_key).headers}
-        speaking = self.wanted.speaking
-        shared = llm if speaking is not None and speaking.shares else {}
+        tts = self.wanted.tts
+        shared = llm if tts is not None and tts.shares else {}
         return llm, {**shared, **keyed("", tts_key).headers}
 
     def _close(self) -> None:
         for stage in self._stages():
             stage.close()
 
-    def _stages(self) -> list[Ears | Mind | Voice]:
-        return [self.ears, self.mind, *([self.voice] if self.voice is not None else [])]
+    def _stages(self) -> list[Recogniser | LanguageModel | Voice]:
+        return [
+            self.recogniser,
+            self.language_model,
+            *([self.voice] if self.voice is not None else []),
+        ]
 
 
 def _keys(wanted: Wanted) -> tuple[str | None, str | None]:
     """Return the keys of the language model and of the speech service."""
     names = {
-        "llm_key_env": wanted.thinking.key_env,
-        "tts_key_env": "" if wanted.speaking is None else wanted.speaking.key_env,
+        "llm_key_env": wanted.llm.key_env,
+        "tts_key_env": "" if wanted.tts is None else wanted.tts.key_env,
     }
     llm, tts = (
         redaction.secret(name, f"options.{option}") if name else None

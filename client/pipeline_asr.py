@@ -1,4 +1,4 @@
-"""The ears of a pipeline: Whisper in processes of their own, whose answers are never remembered."""
+"""The recogniser of a pipeline: Whisper in processes of its own, which remembers no answer."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from voxmeter.client.audio import Pcm, from_pcm16
 from voxmeter.client.clock import Clock
 from voxmeter.client.pipeline_stage import beside, failed, stamped
 from voxmeter.client.transcribe import TranscriberPool
-from voxmeter.endpoints.pipeline_options import Hearing
+from voxmeter.endpoints.pipeline_options import AsrOptions
 from voxmeter.scoring.asr import AsrSettings
 from voxmeter.scoring.types import Unscored
 
 WHOSE = "Whisper"
 
 
-class Ears:
+class Recogniser:
     """One Whisper for all sessions of a pipeline.
 
     Args:
-        hearing: Which one.
+        options: Which one.
         folder: Where relative paths start.
         clock: Stamps what it read.
 
@@ -31,21 +31,21 @@ class Ears:
         UserError: If the model is not there or not the pinned one.
     """
 
-    def __init__(self, hearing: Hearing, folder: Path, clock: Clock) -> None:
-        self.name = f"Whisper {hearing.model}"
+    def __init__(self, options: AsrOptions, folder: Path, clock: Clock) -> None:
+        self.name = f"Whisper {options.model}"
         self._clock = clock
         self._pool = TranscriberPool(
-            beside(folder, hearing.model),
+            beside(folder, options.model),
             AsrSettings(
-                language=hearing.language,
-                beam_size=hearing.beam_size,
-                device=hearing.device,
-                compute_type=hearing.compute_type,
+                language=options.language,
+                beam_size=options.beam_size,
+                device=options.device,
+                compute_type=options.compute_type,
             ),
-            workers=hearing.workers,
+            workers=options.workers,
             use_cache=False,  # a question that was asked before would be heard in no time
             priority="nice",
-            allow_downloads=hearing.downloads,
+            allow_downloads=options.downloads,
         )
 
     def load(self) -> Future[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""The mind of a pipeline: chat completions of any server, or a small model in a process of ours."""
+"""The language model of a pipeline: a server with chat completions, or a small model of ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from voxmeter.client.child import ChildDiedError
 from voxmeter.client.clock import Clock
 from voxmeter.client.models import locate
-from voxmeter.client.pipeline_stage import HttpStage, Thinker, Told, beside, failed, stamped
+from voxmeter.client.pipeline_stage import HttpStage, LlmSession, Told, beside, failed, stamped
 from voxmeter.client.servers.llm import Prompt
 from voxmeter.client.servers.small_llm import SmallLlm
 from voxmeter.client.transport import TransportSettings
@@ -25,7 +25,7 @@ from voxmeter.endpoints.errors import MissingExtraError, UserError
 from voxmeter.endpoints.events import ReplyEnded, ReplyText
 from voxmeter.endpoints.openai_chat_reply import ChatReader
 from voxmeter.endpoints.option_table import laid_over
-from voxmeter.endpoints.pipeline_options import Thinking
+from voxmeter.endpoints.pipeline_options import LlmOptions
 
 WHOSE = "language model"
 _MOST_THREADS = 4
@@ -37,7 +37,7 @@ _ROLES: Mapping[str, Literal["user", "assistant", "system"]] = {
 }
 
 
-class Mind(Protocol):
+class LanguageModel(Protocol):
     """A language model for all sessions of a pipeline.
 
     Attributes:
@@ -50,7 +50,7 @@ class Mind(Protocol):
         """Get ready; the future raises `UserError` if that fails."""
         ...
 
-    def session(self, headers: Mapping[str, str]) -> Thinker:
+    def session(self, headers: Mapping[str, str]) -> LlmSession:
         """Return the model for one session; `headers` are the endpoint's own."""
         ...
 
@@ -59,11 +59,13 @@ class Mind(Protocol):
         ...
 
 
-def mind(thinking: Thinking, folder: Path, wire: TransportSettings, clock: Clock) -> Mind:
+def language_model(
+    options: LlmOptions, folder: Path, wire: TransportSettings, clock: Clock
+) -> LanguageModel:
     """Return the language model of a pipeline; nothing is loaded yet.
 
     Args:
-        thinking: Which one.
+        options: Which one.
         folder: Where relative paths start.
         wire: How to connect.
         clock: Stamps what it says.
@@ -71,28 +73,28 @@ def mind(thinking: Thinking, folder: Path, wire: TransportSettings, clock: Clock
     Raises:
         UserError: If nobody said where it is, or an embedded one is not on this machine.
     """
-    if thinking.embedded:
-        return EmbeddedMind(thinking, folder, clock)
-    if not thinking.url:
+    if options.embedded:
+        return EmbeddedModel(options, folder, clock)
+    if not options.url:
         cure = "write the URL of an API that has chat/completions, or llm = 'embedded'"
         raise UserError("options.llm_base_url", "is missing", cure)
-    return HttpMind(thinking, wire, clock)
+    return ServedModel(options, wire, clock)
 
 
-class HttpMind:
+class ServedModel:
     """Any server with OpenAI's `chat/completions`, streamed."""
 
-    def __init__(self, thinking: Thinking, wire: TransportSettings, clock: Clock) -> None:
-        self.name = f"{thinking.model or 'a model'} at {urlsplit(thinking.url).hostname}"
-        self._thinking, self._wire, self._clock = thinking, wire, clock
+    def __init__(self, options: LlmOptions, wire: TransportSettings, clock: Clock) -> None:
+        self.name = f"{options.model or 'a model'} at {urlsplit(options.url).hostname}"
+        self._options, self._wire, self._clock = options, wire, clock
 
     def load(self) -> Future[Any]:
         """Return at once: the server has loaded it."""
         return _done()
 
-    def session(self, headers: Mapping[str, str]) -> Thinker:
+    def session(self, headers: Mapping[str, str]) -> LlmSession:
         """Return a connection of its own."""
-        return _Chat(self._thinking, Address(self._thinking.url, headers), self._wire, self._clock)
+        return _Chat(self._options, Address(self._options.url, headers), self._wire, self._clock)
 
     def close(self) -> None:
         """Do nothing."""
@@ -102,38 +104,38 @@ class _Chat(HttpStage):
     """One session with a server."""
 
     def __init__(
-        self, thinking: Thinking, address: Address, wire: TransportSettings, clock: Clock
+        self, options: LlmOptions, address: Address, wire: TransportSettings, clock: Clock
     ) -> None:
         super().__init__(WHOSE, address, wire, clock)
-        self._thinking = thinking
+        self._options = options
 
     def answer(self, turns: Sequence[Mapping[str, str]]) -> AsyncGenerator[Told, None]:
         """Yield the answer to a conversation, as it is written."""
-        words = self._thinking.instructions
+        words = self._options.instructions
         system: list[Json] = [{"role": "system", "content": words}] if words else []
         spoken: list[Json] = [{"role": one["role"], "content": one["text"]} for one in turns]
         body: dict[str, Json] = {"messages": [*system, *spoken], "stream": True}
-        body = laid_over(body | dict(self._thinking.fields), self._thinking.body)
+        body = laid_over(body | dict(self._options.fields), self._options.body)
         return self.ask(body, _reader)
 
 
-class EmbeddedMind:
+class EmbeddedModel:
     """A small model in a process of ours, one question at a time; its answer comes whole."""
 
-    def __init__(self, thinking: Thinking, folder: Path, clock: Clock) -> None:
-        self._model = beside(folder, thinking.model) or _GEMMA
+    def __init__(self, options: LlmOptions, folder: Path, clock: Clock) -> None:
+        self._model = beside(folder, options.model) or _GEMMA
         locate(self._model, "llm")
         if find_spec("cyllama") is None:
             raise MissingExtraError("llm = 'embedded'", "the package cyllama", "local")
-        self.name = thinking.model or _GEMMA
-        self._thinking, self._clock = thinking, clock
+        self.name = options.model or _GEMMA
+        self._options, self._clock = options, clock
         self._worker = Worker("pipeline llm")
 
     def load(self) -> Future[Any]:
         """Load the model in its process."""
         return self._worker.submit(_load, self._model)
 
-    def session(self, headers: Mapping[str, str]) -> Thinker:  # noqa: ARG002 - it has no server
+    def session(self, headers: Mapping[str, str]) -> LlmSession:  # noqa: ARG002 - it has no server
         """Return the same model: it is told the whole conversation every time."""
         return _Embedded(self._ask, self._clock)
 
@@ -143,7 +145,7 @@ class EmbeddedMind:
 
     def _ask(self, turns: Sequence[Mapping[str, str]]) -> Future[str]:
         told = [Turn(_ROLES[one["role"]], one["text"]) for one in turns]
-        prompt = Prompt(self._thinking.instructions, told, self._thinking.temperature)
+        prompt = Prompt(self._options.instructions, told, self._options.temperature)
         return self._worker.submit(_written, self._model, prompt)
 
 

@@ -62,7 +62,7 @@ class Session(Protocol):
         ...
 
 
-class Thinker(Session, Protocol):
+class LlmSession(Session, Protocol):
     """A language model."""
 
     def answer(self, turns: list[dict[str, str]]) -> AsyncGenerator[Told, None]:
@@ -70,7 +70,7 @@ class Thinker(Session, Protocol):
         ...
 
 
-class Talker(Session, Protocol):
+class TtsSession(Session, Protocol):
     """A voice."""
 
     def speak(self, text: str) -> AsyncGenerator[Told, None]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from voxmeter.client.groups import first_of
 from voxmeter.client.pipeline_llm import WHOSE as LLM
-from voxmeter.client.pipeline_stage import StageError, Talker, Thinker, Told, patient
+from voxmeter.client.pipeline_stage import LlmSession, StageError, Told, TtsSession, patient
 from voxmeter.client.pipeline_tts import WHOSE as VOICE
 from voxmeter.client.sentences import SentenceSplitter, sayable
 from voxmeter.client.transport import Arrival
@@ -72,8 +72,8 @@ class PipelineTransport:
         self._pcm = b""
         self._rate = 0  # of the samples that were told of last
         self._work: asyncio.Task[None] | None = None
-        self._thinker: Thinker | None = None
-        self._talker: Talker | None = None
+        self._llm: LlmSession | None = None
+        self._tts: TtsSession | None = None
 
     async def connect(self, address: Address) -> None:
         """Connect to whatever is behind HTTP, before there is a question.
@@ -83,11 +83,11 @@ class PipelineTransport:
         """
         llm, tts = self._pipeline.headers(address.headers)
         voice = self._pipeline.voice
-        self._thinker = self._pipeline.mind.session(llm)
-        await self._thinker.connect()
+        self._llm = self._pipeline.language_model.session(llm)
+        await self._llm.connect()
         if voice is not None:
-            self._talker = voice.session(tts)
-            await self._talker.connect()
+            self._tts = voice.session(tts)
+            await self._tts.connect()
         self._tell(self._clock.now(), event="ready", note=self._pipeline.note)
 
     async def send(self, message: Message) -> None:
@@ -95,7 +95,7 @@ class PipelineTransport:
         match message:
             case Binary(data):
                 self._pcm = data
-            case Text(text) if self._thinker is not None:
+            case Text(text) if self._llm is not None:
                 now = self._clock.now()
                 told = json.loads(text)
                 pcm, self._pcm = self._pcm, b""
@@ -104,7 +104,7 @@ class PipelineTransport:
                 else:
                     question = _Question(pcm, told["rate"], told["ask"]["text"], now)
                     await self._stop()
-                    answering = self._answer(self._thinker, question)
+                    answering = self._answer(self._llm, question)
                     self._work = asyncio.create_task(answering, name="pipeline")
             case _:
                 raise TypeError(f"a pipeline cannot be sent {type(message).__name__}")
@@ -124,7 +124,7 @@ class PipelineTransport:
     async def close(self) -> None:
         """Stop answering; leave the services. A model at work ends it unheard."""
         await self._stop()
-        for session in (self._thinker, self._talker):
+        for session in (self._llm, self._tts):
             if session is not None:
                 await session.close()
 
@@ -139,23 +139,25 @@ class PipelineTransport:
         words = turn["text"]
         if rate is not None:
             try:
-                _, words = await self._pipeline.ears.hear(pcm, rate, self._limit_s)
+                _, words = await self._pipeline.recogniser.hear(pcm, rate, self._limit_s)
             except StageError as error:
                 self._fault(error)
                 return
         if words:
             self._turns.append({"role": turn["role"], "text": words})
 
-    async def _answer(self, thinker: Thinker, question: _Question) -> None:
+    async def _answer(self, llm: LlmSession, question: _Question) -> None:
         try:
-            await self._stages(thinker, question)
+            await self._stages(llm, question)
         except StageError as error:
             self._fault(error)
         except Exception as error:  # noqa: BLE001 - raised where this session listens
             self._arrivals.put_nowait(error)
 
-    async def _stages(self, thinker: Thinker, question: _Question) -> None:
-        t_ns, heard = await self._pipeline.ears.hear(question.pcm, question.rate, self._limit_s)
+    async def _stages(self, llm: LlmSession, question: _Question) -> None:
+        t_ns, heard = await self._pipeline.recogniser.hear(
+            question.pcm, question.rate, self._limit_s
+        )
         self._tell(t_ns, event="heard", text=heard)
         self._stage(question, "asr", question.handed_ns, t_ns)
         words = "\n".join(part for part in (question.text, heard) if part)
@@ -169,18 +171,18 @@ class PipelineTransport:
         spoken = _Spoken()
         try:
             async with asyncio.TaskGroup() as group:
-                writing = group.create_task(self._write(thinker, question, spoken), name="write")
+                writing = group.create_task(self._write(llm, question, spoken), name="write")
                 group.create_task(self._speak(question, spoken), name="speak")
         except BaseExceptionGroup as errors:
             raise first_of(errors) from None
         ended = writing.result()
         self._tell(self._clock.now(), event="done", reason=ended.reason, detail=ended.detail)
 
-    async def _write(self, thinker: Thinker, question: _Question, spoken: _Spoken) -> ReplyEnded:
+    async def _write(self, llm: LlmSession, question: _Question, spoken: _Spoken) -> ReplyEnded:
         """Let the language model answer; hand on what is to be spoken."""
         began, first = self._clock.now(), True
         ended, last_ns = ReplyEnded(), began
-        pieces = patient(thinker.answer(self._turns), LLM, self._limit_s)
+        pieces = patient(llm.answer(self._turns), LLM, self._limit_s)
         async with aclosing(pieces):
             async for last_ns, event in pieces:
                 match event:
@@ -204,16 +206,14 @@ class PipelineTransport:
 
     def _hand_on(self, spoken: _Spoken, text: str) -> None:
         spoken.whole += text
-        speaking = self._pipeline.wanted.speaking
-        if speaking is not None and not speaking.whole:
+        tts = self._pipeline.wanted.tts
+        if tts is not None and not tts.whole:
             for sentence in spoken.splitter.feed(text):
                 spoken.texts.put_nowait(sentence)
 
     def _hand_on_rest(self, spoken: _Spoken) -> None:
-        speaking = self._pipeline.wanted.speaking
-        rest = (
-            [spoken.whole] if speaking is not None and speaking.whole else spoken.splitter.flush()
-        )
+        tts = self._pipeline.wanted.tts
+        rest = [spoken.whole] if tts is not None and tts.whole else spoken.splitter.flush()
         for text in rest:
             if sayable(text):
                 spoken.texts.put_nowait(text)
@@ -222,9 +222,9 @@ class PipelineTransport:
     async def _speak(self, question: _Question, spoken: _Spoken) -> None:
         """Speak one text after another, until there is none."""
         began, last_ns = 0, 0
-        while self._talker is not None and (text := await spoken.texts.get()) is not None:
+        while self._tts is not None and (text := await spoken.texts.get()) is not None:
             began = began or self._clock.now()
-            pieces = patient(self._talker.speak(text), VOICE, self._limit_s)
+            pieces = patient(self._tts.speak(text), VOICE, self._limit_s)
             async for t_ns, audio in _audio(pieces):
                 if not last_ns:
                     self._stage(question, "tts_first", began, t_ns)

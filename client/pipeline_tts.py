@@ -12,14 +12,14 @@ from voxmeter.client import speakers
 from voxmeter.client.audio import to_pcm16
 from voxmeter.client.child import ChildDiedError
 from voxmeter.client.clock import Clock
-from voxmeter.client.pipeline_stage import HttpStage, Talker, Told, beside, failed, stamped
+from voxmeter.client.pipeline_stage import HttpStage, Told, TtsSession, beside, failed, stamped
 from voxmeter.client.transport import TransportSettings
 from voxmeter.client.voices import Voices
 from voxmeter.endpoints.codec import Address, Json, Response
 from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import Event, ReplyAudio
 from voxmeter.endpoints.option_table import laid_over
-from voxmeter.endpoints.pipeline_options import NAME, Speaking
+from voxmeter.endpoints.pipeline_options import NAME, TtsOptions
 from voxmeter.endpoints.wav import SniffedAudio
 
 WHOSE = "voice"
@@ -43,7 +43,7 @@ class Voice(Protocol):
         """Get ready; the future raises `UserError` if that fails."""
         ...
 
-    def session(self, headers: Mapping[str, str]) -> Talker:
+    def session(self, headers: Mapping[str, str]) -> TtsSession:
         """Return the voice for one session; `headers` carry its key."""
         ...
 
@@ -52,11 +52,11 @@ class Voice(Protocol):
         ...
 
 
-def voice(speaking: Speaking, folder: Path, wire: TransportSettings, clock: Clock) -> Voice:
+def voice(options: TtsOptions, folder: Path, wire: TransportSettings, clock: Clock) -> Voice:
     """Return the voice of a pipeline; nothing is loaded yet.
 
     Args:
-        speaking: Which one.
+        options: Which one.
         folder: Where relative paths start.
         wire: How to connect.
         clock: Stamps what it says.
@@ -64,9 +64,9 @@ def voice(speaking: Speaking, folder: Path, wire: TransportSettings, clock: Cloc
     Raises:
         UserError: If there is no such voice on this machine.
     """
-    if speaking.url:
-        return HttpVoice(speaking, wire, clock)
-    return LocalVoice(speaking.voice, folder, clock)
+    if options.url:
+        return HttpVoice(options, wire, clock)
+    return LocalVoice(options.voice, folder, clock)
 
 
 class LocalVoice:
@@ -82,7 +82,7 @@ class LocalVoice:
         """Load the voice in its process."""
         return self.say("Ready.")
 
-    def session(self, headers: Mapping[str, str]) -> Talker:  # noqa: ARG002 - it has no server
+    def session(self, headers: Mapping[str, str]) -> TtsSession:  # noqa: ARG002 - it has no server
         """Return the same voice."""
         return _Local(self, self._clock)
 
@@ -122,9 +122,9 @@ class _Local:
 class HttpVoice:
     """Any server with OpenAI's `audio/speech`."""
 
-    def __init__(self, speaking: Speaking, wire: TransportSettings, clock: Clock) -> None:
-        self.name = f"{speaking.voice} at {urlsplit(speaking.url).hostname}"
-        self._speaking, self._wire, self._clock = speaking, wire, clock
+    def __init__(self, options: TtsOptions, wire: TransportSettings, clock: Clock) -> None:
+        self.name = f"{options.voice} at {urlsplit(options.url).hostname}"
+        self._options, self._wire, self._clock = options, wire, clock
 
     def load(self) -> Future[Any]:
         """Return at once: the server has loaded it."""
@@ -132,11 +132,9 @@ class HttpVoice:
         future.set_result(None)
         return future
 
-    def session(self, headers: Mapping[str, str]) -> Talker:
+    def session(self, headers: Mapping[str, str]) -> TtsSession:
         """Return a connection of its own."""
-        return _Service(
-            self._speaking, Address(self._speaking.url, headers), self._wire, self._clock
-        )
+        return _Service(self._options, Address(self._options.url, headers), self._wire, self._clock)
 
     def close(self) -> None:
         """Do nothing."""
@@ -146,14 +144,14 @@ class _Service(HttpStage):
     """One session with a speech service."""
 
     def __init__(
-        self, speaking: Speaking, address: Address, wire: TransportSettings, clock: Clock
+        self, options: TtsOptions, address: Address, wire: TransportSettings, clock: Clock
     ) -> None:
         super().__init__(WHOSE, address, wire, clock)
-        self._speaking = speaking
+        self._options = options
 
     async def speak(self, text: str) -> AsyncGenerator[Told, None]:
         """Yield the speech as it comes."""
-        wanted = self._speaking
+        wanted = self._options
         body: dict[str, Json] = {"input": text, "voice": wanted.voice, "response_format": "pcm"}
         if wanted.model:
             body["model"] = wanted.model
@@ -162,7 +160,7 @@ class _Service(HttpStage):
                 yield told
 
     def _reader(self, head: Response) -> SpeechBody:
-        return SpeechBody(head, self._speaking.rate)
+        return SpeechBody(head, self._options.rate)
 
 
 class SpeechBody:

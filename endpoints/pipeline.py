@@ -97,7 +97,7 @@ class Client:
             history=True,
             takes_text=True,
             reply_end="final",
-            reply_channel="text" if read(settings).speaking is None else "speech",
+            reply_channel="text" if read(settings).tts is None else "speech",
         )
         self._pcm = bytearray()
         self._text = ""

@@ -1,4 +1,4 @@
-"""What a pipeline is made of, read from `Settings` once: who hears, who thinks, who speaks."""
+"""What a pipeline is made of, read from `Settings` once: its Whisper, language model and voice."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CHAT, _SPEECH = "/chat/completions", "/audio/speech"
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class AsrOptions:
     """Which Whisper hears; see `OPTIONS`."""
 
     model: str
@@ -64,7 +64,7 @@ class Hearing:
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
+class LlmOptions:
     """Which language model answers.
 
     Attributes:
@@ -89,7 +89,7 @@ class Thinking:
 
 
 @dataclass(frozen=True, slots=True)
-class Speaking:
+class TtsOptions:
     """Who speaks the reply.
 
     Attributes:
@@ -118,15 +118,15 @@ class Wanted:
     """A whole pipeline.
 
     Attributes:
-        hearing: Its ears.
-        thinking: Its mind.
-        speaking: Its voice; None where replies are text.
+        asr: Which Whisper hears.
+        llm: Which language model answers.
+        tts: Who speaks; None where replies are text.
         timeout_s: How long any of them may be silent, seconds.
     """
 
-    hearing: Hearing
-    thinking: Thinking
-    speaking: Speaking | None
+    asr: AsrOptions
+    llm: LlmOptions
+    tts: TtsOptions | None
     timeout_s: float
 
 
@@ -140,16 +140,16 @@ def read(settings: Settings) -> Wanted:
     only_requests(NAME, settings)
     options = OptionTable(NAME, settings.options, OPTIONS)
     return Wanted(
-        _hearing(options),
-        _thinking(options, settings),
-        _speaking(options, settings),
+        _asr(options),
+        _llm(options, settings),
+        _tts(options, settings),
         options.whole("stage_timeout_s", 60, 1, 86_400) or 60,
     )
 
 
-def _hearing(options: OptionTable) -> Hearing:
+def _asr(options: OptionTable) -> AsrOptions:
     device = options.choice("asr_device", ("auto", "cpu", "cuda"), "auto")
-    return Hearing(
+    return AsrOptions(
         options.text("asr_model", "tiny.en") or "tiny.en",
         options.text("asr_language", "en") or "en",
         "cpu" if device == "cpu" else "cuda" if device == "cuda" else "auto",
@@ -160,7 +160,7 @@ def _hearing(options: OptionTable) -> Hearing:
     )
 
 
-def _thinking(options: OptionTable, settings: Settings) -> Thinking:
+def _llm(options: OptionTable, settings: Settings) -> LlmOptions:
     embedded = options.choice("llm", ("openai", EMBEDDED), "openai") == EMBEDDED
     if embedded:
         _refuse(
@@ -177,7 +177,7 @@ def _thinking(options: OptionTable, settings: Settings) -> Thinking:
         fields["max_tokens"] = limit
     if options.flag("llm_usage", default=True):
         fields["stream_options"] = {"include_usage": True}
-    return Thinking(
+    return LlmOptions(
         _url(options, "llm_base_url", _CHAT),
         embedded,
         model,
@@ -189,7 +189,7 @@ def _thinking(options: OptionTable, settings: Settings) -> Thinking:
     )
 
 
-def _speaking(options: OptionTable, settings: Settings) -> Speaking | None:
+def _tts(options: OptionTable, settings: Settings) -> TtsOptions | None:
     tts = options.choice("tts", (*_LOCAL, "openai", NONE), "hibari")
     whole = options.choice("tts_by", ("sentence", "whole"), "sentence") == "whole"
     named = options.text("tts_voice") or settings.voice
@@ -209,12 +209,12 @@ def _speaking(options: OptionTable, settings: Settings) -> Speaking | None:
         return None
     if tts != "openai":
         voice = f"{tts}:{named}" if named else tts
-        return Speaking(voice, whole)
+        return TtsOptions(voice, whole)
     own, shared = _url(options, "tts_base_url", _SPEECH), _url(options, "llm_base_url", _SPEECH)
     if not own and not shared:
         cure = "write where the speech service is, such as 'https://api.openai.com/v1'"
         raise UserError("options.tts_base_url", "is missing", cure)
-    return Speaking(
+    return TtsOptions(
         named or "alloy",
         whole,
         url=own or shared,

@@ -1,4 +1,4 @@
-"""What stands around a pipeline in its tests: an API on a loopback port, and ears to script."""
+"""What stands around a pipeline in its tests: an API on loopback, and a recogniser to script."""
 
 from __future__ import annotations
 
@@ -123,12 +123,12 @@ async def chunked(peer: Peer, kind: str, *pieces: bytes) -> None:
 
 
 @dataclass
-class Ears:
-    """Ears that hear what the test says."""
+class Recogniser:
+    """A recogniser that hears what the test says."""
 
     words: str = "What is the capital of Italy?"
     error: StageError | None = None
-    name: str = "ears"
+    name: str = "recogniser"
     heard: list[tuple[int, int]] = field(default_factory=list)
 
     def load(self) -> Future[Any]:
@@ -177,13 +177,13 @@ class World:
 
 @contextmanager
 def pipeline(
-    folder: Path, options: dict[str, Any], ears: Ears | None = None, **settings: Any
+    folder: Path, options: dict[str, Any], recogniser: Recogniser | None = None, **settings: Any
 ) -> Iterator[World]:
-    """Make a pipeline; without scripted ears, Whisper hears."""
+    """Make a pipeline; without a scripted recogniser, Whisper hears."""
     wanted = Settings(options=options, **settings)
     made = Pipeline(Launch("bench.toml", folder, options=options, settings=wanted))
-    if ears is not None:
-        made.ears = ears  # type: ignore[assignment]
+    if recogniser is not None:
+        made.recogniser = recogniser  # type: ignore[assignment]
     with made as carrier:
         target = Target("p", "pipeline", "", wanted, patience=PATIENCE, carrier=carrier)
         yield World(made, target)
@@ -191,12 +191,16 @@ def pipeline(
 
 @asynccontextmanager
 async def world(
-    folder: Path, api: Api, ears: Ears | None = None, key: str | None = None, **options: Any
+    folder: Path,
+    api: Api,
+    recogniser: Recogniser | None = None,
+    key: str | None = None,
+    **options: Any,
 ) -> AsyncIterator[World]:
-    """Serve an API, with a pipeline in front of it whose ears are scripted."""
+    """Serve an API, with a pipeline in front of it whose recogniser is scripted."""
     async with serving(api.play) as url:
         options = {"llm_base_url": url, "llm_model": "m", "tts": "none"} | options
-        with pipeline(folder, options, ears or Ears()) as made:
+        with pipeline(folder, options, recogniser or Recogniser()) as made:
             made.target = replace(made.target, api_key=key)
             yield made
 

@@ -14,7 +14,7 @@ from pipeline_world import (
     KEY,
     SAMPLES,
     Api,
-    Ears,
+    Recogniser,
     pipeline,
     question,
     stages,
@@ -195,7 +195,7 @@ async def test_openais_own_client_sends_what_we_send_and_reads_what_we_read(tmp_
     options = {"max_tokens": 9, "tts": "openai", "tts_by": "whole", "tts_voice": "alloy"}
     async with serving(api.play) as url:
         options |= {"llm_base_url": url, "llm_model": "m"}
-        with pipeline(tmp_path, options, Ears("Hello.")) as made:
+        with pipeline(tmp_path, options, Recogniser("Hello.")) as made:
             made.target = replace(made.target, api_key=KEY)
             capture = await made.ask()
         async with AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY) as theirs:
@@ -249,26 +249,26 @@ async def test_a_service_elsewhere_gets_no_key_of_the_language_models(tmp_path: 
 
 async def test_what_is_asked_in_writing_stands_before_what_was_heard(tmp_path: Path) -> None:
     api = Api()
-    async with world(tmp_path, api, Ears("Meow.")) as made:
+    async with world(tmp_path, api, Recogniser("Meow.")) as made:
         await made.ask(text="Which animal is this?")
     (message,) = api.asked()["messages"]
     assert message == {"role": "user", "content": "Which animal is this?\nMeow."}
 
 
 async def test_earlier_turns_are_told_and_those_that_were_spoken_are_heard(tmp_path: Path) -> None:
-    api, ears = Api(), Ears("Heard.")
+    api, recogniser = Api(), Recogniser("Heard.")
     history = [
         Turn("system", "Be kind."),
         Turn("user", "Not what was heard", b"\0\0" * 7),
         Turn("assistant", "Two.", b"\0\0"),
         Turn("user", "Three?"),
     ]
-    async with world(tmp_path, api, ears) as made:
+    async with world(tmp_path, api, recogniser) as made:
         ask = Ask(question, history=history, patience=made.target.patience)
         codec, transport = made.target.codec(), made.target.transport()
         capture = await converse(codec, transport, made.target.address(codec, ""), ask)
     assert capture.outcome == "ended"
-    assert ears.heard == [(7, 16_000), (1_600, 16_000)]
+    assert recogniser.heard == [(7, 16_000), (1_600, 16_000)]
     assert [(one["role"], one["content"]) for one in api.asked()["messages"]] == [
         ("system", "Be kind."),
         ("user", "Heard."),

@@ -169,7 +169,7 @@ def test_the_endpoints_key_goes_into_a_header() -> None:
     ],
 )
 def test_a_base_url_is_made_whole(base: str, url: str) -> None:
-    assert read(Settings(options={"llm_base_url": base})).thinking.url == url
+    assert read(Settings(options={"llm_base_url": base})).llm.url == url
 
 
 def test_what_is_set_beside_the_options_counts_where_an_option_does_not_say_otherwise() -> None:
@@ -180,15 +180,15 @@ def test_what_is_set_beside_the_options_counts_where_an_option_does_not_say_othe
         "llm_usage": False,
     }
     wanted = read(Settings("m", "Be brief.", "ann", temperature=0.5, options=there))
-    assert wanted.thinking.fields == {"model": "m", "temperature": 0.5, "max_tokens": 5}
-    assert wanted.thinking.instructions == "Be brief."
-    assert wanted.speaking is not None
-    assert (wanted.speaking.voice, wanted.speaking.model) == ("ann", "tts-1")
+    assert wanted.llm.fields == {"model": "m", "temperature": 0.5, "max_tokens": 5}
+    assert wanted.llm.instructions == "Be brief."
+    assert wanted.tts is not None
+    assert (wanted.tts.voice, wanted.tts.model) == ("ann", "tts-1")
     own = read(Settings("m", voice="ann", options=there | {"llm_model": "n", "tts_voice": "bob"}))
-    assert own.thinking.fields["model"] == "n"
-    assert own.speaking is not None
-    assert own.speaking.voice == "bob"
-    assert read(Settings(voice="de", options={"tts": "espeak-ng"})).speaking is not None
+    assert own.llm.fields["model"] == "n"
+    assert own.tts is not None
+    assert own.tts.voice == "bob"
+    assert read(Settings(voice="de", options={"tts": "espeak-ng"})).tts is not None
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_what_is_set_beside_the_options_counts_where_an_option_does_not_say_othe
 def test_a_speech_service_gets_the_language_models_key_only_at_the_same_place(
     options: dict[str, Any], shares: bool, url: str
 ) -> None:
-    speaking = read(Settings(options=options | {"tts": "openai"})).speaking
+    speaking = read(Settings(options=options | {"tts": "openai"})).tts
     assert speaking is not None
     assert (speaking.shares, speaking.url) == (shares, url)
 

@@ -15,8 +15,8 @@ from http_peer import Peer, serving
 from pipeline_world import (
     KEY,
     Api,
-    Ears,
     Failing,
+    Recogniser,
     World,
     finished,
     pipeline,
@@ -30,8 +30,8 @@ from voxmeter.client.audio import Pcm
 from voxmeter.client.capture import Utterance
 from voxmeter.client.child import ChildDiedError
 from voxmeter.client.clock import SystemClock
-from voxmeter.client.pipeline_asr import Ears as RealEars
-from voxmeter.client.pipeline_llm import EmbeddedMind
+from voxmeter.client.pipeline_asr import Recogniser as RealRecogniser
+from voxmeter.client.pipeline_llm import EmbeddedModel
 from voxmeter.client.pipeline_stage import StageError, failed
 from voxmeter.client.pipeline_tts import LocalVoice
 from voxmeter.client.session import converse
@@ -95,7 +95,7 @@ async def test_a_server_that_is_not_there_is_disconnected(tmp_path: Path) -> Non
     async with serving(Api().play) as url:
         pass
     options = {"llm_base_url": url, "tts": "none"}
-    with pipeline(tmp_path, options, Ears()) as made:
+    with pipeline(tmp_path, options, Recogniser()) as made:
         capture = await made.ask()
     assert capture.outcome == "disconnected"
     assert (capture.fault or "").startswith(f"language model: {url}/v1/chat/completions: ")
@@ -129,7 +129,7 @@ async def test_a_server_that_hangs_up_while_whisper_listens_is_connected_to_agai
         await peer.gone()  # the client has seen it, and closed its side
         hung_up.set()
 
-    class Slow(Ears):
+    class Slow(Recogniser):
         async def hear(self, pcm: bytes, rate: int, limit_s: float) -> tuple[int, str]:
             await hung_up.wait()
             return await super().hear(pcm, rate, limit_s)
@@ -172,7 +172,7 @@ async def test_a_reply_without_a_word_in_it_is_not_spoken(tmp_path: Path) -> Non
 
 async def test_a_question_in_which_nothing_is_heard_is_put_to_no_model(tmp_path: Path) -> None:
     api = Api()
-    async with world(tmp_path, api, Ears("")) as made:
+    async with world(tmp_path, api, Recogniser("")) as made:
         silent = await made.ask()
         assert not api.chats
         written = await made.ask(text="Which animal is this?")
@@ -194,8 +194,8 @@ async def test_real_ears_hear_nothing_in_silence(tmp_path: Path) -> None:
 
 
 async def test_ears_that_fail_refuse_the_trial(tmp_path: Path) -> None:
-    ears = Ears(error=failed("Whisper", "out of memory"))
-    async with world(tmp_path, Api(), ears) as made:
+    recogniser = Recogniser(error=failed("Whisper", "out of memory"))
+    async with world(tmp_path, Api(), recogniser) as made:
         capture = await made.ask()
         assert (capture.outcome, capture.fault) == ("refused", "server: Whisper: out of memory")
         ask = Ask(question, history=[Turn("user", "", b"\0\0")], patience=made.target.patience)
@@ -225,7 +225,7 @@ async def test_a_session_that_is_given_up_stops_asking(tmp_path: Path) -> None:
 
     async with serving(play) as url:
         options = {"llm_base_url": url, "tts": "none"}
-        with pipeline(tmp_path, options, Ears()) as made:
+        with pipeline(tmp_path, options, Recogniser()) as made:
             short = replace(made.target.patience, first_reply_timeout_s=0.05)
             made.target = replace(made.target, patience=short)
             capture = await made.ask()
@@ -255,22 +255,23 @@ async def test_a_voice_that_fails_refuses_the_trial(
 async def test_an_embedded_model_that_fails_refuses_the_trial(
     tmp_path: Path, error: Exception, words: str
 ) -> None:
-    with pipeline(tmp_path, {"llm": "embedded", "tts": "none"}, Ears()) as made:
-        assert isinstance(made.pipeline.mind, EmbeddedMind)
-        own, made.pipeline.mind._worker = made.pipeline.mind._worker, Failing(error)  # type: ignore[assignment]
+    with pipeline(tmp_path, {"llm": "embedded", "tts": "none"}, Recogniser()) as made:
+        model = made.pipeline.language_model
+        assert isinstance(model, EmbeddedModel)
+        own, model._worker = model._worker, Failing(error)  # type: ignore[assignment]
         own.close()
         capture = await made.ask()
     assert (capture.outcome, capture.fault) == ("refused", f"server: language model: {words}")
 
 
 async def test_whisper_that_fails_or_takes_too_long_says_so(tmp_path: Path) -> None:
-    hearing = read(Settings()).hearing
-    ears = RealEars(hearing, tmp_path, SystemClock())
+    options = read(Settings()).asr
+    recogniser = RealRecogniser(options, tmp_path, SystemClock())
     reasons = []
     for result in (Unscored("Whisper failed", {"problem": "x"}), Unscored("interrupted"), None):
-        ears._pool = Pool(result)  # type: ignore[assignment]
+        recogniser._pool = Pool(result)  # type: ignore[assignment]
         with pytest.raises(StageError) as raised:
-            await ears.hear(b"", 16_000, 0.01)
+            await recogniser.hear(b"", 16_000, 0.01)
         reasons.append(str(raised.value))
     assert reasons == [
         "Whisper: Whisper failed; x",
@@ -290,16 +291,18 @@ class Pool:
 
 
 async def test_a_mistake_of_ours_is_not_taken_for_the_endpoints(tmp_path: Path) -> None:
-    ears = Ears()
-    ears.error = KeyError("words")  # type: ignore[assignment]
-    async with world(tmp_path, Api(), ears) as made:
+    recogniser = Recogniser()
+    recogniser.error = KeyError("words")  # type: ignore[assignment]
+    async with world(tmp_path, Api(), recogniser) as made:
         with pytest.raises(ExceptionGroup) as raised:
             await made.ask()
     assert raised.group_contains(KeyError)
 
 
 async def test_what_cannot_be_sent_is_our_own_mistake(tmp_path: Path) -> None:
-    with pipeline(tmp_path, {"llm_base_url": "http://127.0.0.1:1", "tts": "none"}, Ears()) as made:
+    with pipeline(
+        tmp_path, {"llm_base_url": "http://127.0.0.1:1", "tts": "none"}, Recogniser()
+    ) as made:
         transport = made.target.transport()
         with pytest.raises(TypeError, match="Published"):
             await transport.send(Published("topic", b""))

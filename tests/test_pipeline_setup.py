@@ -12,8 +12,8 @@ from http_peer import serving
 from pipeline_world import (
     KEY,
     Api,
-    Ears,
     Failing,
+    Recogniser,
     finished,
     question,
     told,
@@ -70,7 +70,7 @@ def test_a_model_whose_process_dies_while_it_is_loaded_ends_the_run(tmp_path: Pa
     options = {"llm_base_url": "http://h", "tts": "hibari"}
     died = ChildDiedError("exit status -9; ")
     for stage, outcome in (
-        ("ears", finished(Unscored("died twice", {"problem": "exit status -9; "}))),
+        ("recogniser", finished(Unscored("died twice", {"problem": "exit status -9; "}))),
         ("voice", Failing(died).submit()),
     ):
         made = Pipeline(Launch("bench.toml", tmp_path, settings=Settings(options=options)))
@@ -79,7 +79,7 @@ def test_a_model_whose_process_dies_while_it_is_loaded_ends_the_run(tmp_path: Pa
             made.__enter__()
 
 
-class Loading(Ears):
+class Loading(Recogniser):
     """Stands for a stage whose loading has an outcome of its own."""
 
     def __init__(self, outcome: Future[Any]) -> None:
@@ -144,8 +144,8 @@ async def test_a_key_that_a_server_repeats_is_in_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OWN_KEY", KEY)
-    ears_hear_anything = Ears("Hello.")
-    monkeypatch.setattr("voxmeter.client.pipeline.Ears", lambda *_: ears_hear_anything)
+    hears_anything = Recogniser("Hello.")
+    monkeypatch.setattr("voxmeter.client.pipeline.Recogniser", lambda *_: hears_anything)
     api = Api(raw=told({"error": {"code": "invalid_api_key", "message": f"wrong: {KEY}"}}))
     async with serving(api.play) as url:
         path = bench(tmp_path, url)
