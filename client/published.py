@@ -91,6 +91,7 @@ def _yours(table: Table, cells: Sequence[Row], run: Row) -> Iterator[Json]:
                 _figure(table, column, by_condition, metric, _orders(run, judge))
                 for column in table.columns
             ]
+            figures = _told_apart(table, figures)
             if any(figures):
                 yield {
                     "endpoint": endpoint,
@@ -131,6 +132,30 @@ def _cell(value: object) -> Json | None:
         return None
     text = Rounding(2).text(Fraction(repr(float(value))))
     return {"value": value, "low": None, "high": None, "items": None, "text": text}
+
+
+def _told_apart(table: Table, figures: Sequence[Json | None]) -> list[Json | None]:
+    """Return figures, each average with the columns that it was drawn without (`without`).
+
+    An average over fewer groups than the paper's is another figure.
+    """
+    absent = [
+        column
+        for column, one in zip(table.columns, figures, strict=True)
+        if column.path and not one
+    ]
+
+    def without(column: Column) -> list[str]:
+        return [
+            one.name
+            for one in absent
+            if one.condition == column.condition and (one.path or ())[:-1] == column.path
+        ]
+
+    return [
+        one and {**one, "without": without(column)}
+        for column, one in zip(table.columns, figures, strict=True)
+    ]
 
 
 def _metrics(table: Table, cells: Sequence[Row]) -> list[str]:

@@ -60,7 +60,10 @@ def _table(table: Row) -> Iterator[str]:
 def _own(figure: Row | None, scale: int) -> str:
     if figure is None:
         return "-"
-    count = "" if figure["items"] is None else f" (n {figure['items']})"
+    notes = [] if figure["items"] is None else [f"n {figure['items']}"]
+    if figure.get("without"):
+        notes.append(f"without {', '.join(figure['without'])}")
+    count = f" ({markdown('; '.join(notes))})" if notes else ""
     if figure["low"] is None or figure["high"] is None:
         return f"**{figure['text']}**{count}"
     low, high = figure["low"] * scale, figure["high"] * scale

@@ -161,6 +161,9 @@ def test_shares_stand_beside_percentages_in_per_cent(tmp_path: Path) -> None:
         found = beside(summarise(folder), folder.run, "air-bench")
     overall = table(found, "Table 3: foundation")
     assert texts(overall["yours"][0]) == ["66.7", None, None, "66.7"]
+    mean = overall["yours"][0]["figures"][3]
+    assert mean["without"] == ["foundation_sound", "foundation_music"], "it is of fewer groups"
+    assert overall["yours"][0]["figures"][0]["without"] == []
     task = table(found, "Table 5:")
     at = task["columns"].index("Intent classification")
     assert texts(task["yours"][0])[at] == "66.7"
