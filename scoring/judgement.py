@@ -23,20 +23,27 @@ _SCORE = (
 _LABEL = re.compile(
     rf"(?P<overall>(?:overall|final|total|总体|综合|最终)[ _]?)?{_SCORE}s?\s*"
     r"(?:\([^)\n]{0,30}\)\s*)?(?:[:：=]|\bis\b|\bwould be\b|\bof\b|是|为|->|→|[-–—]\s)\s*"
-    rf"(?P<value>[^\s\w]{{0,3}}(?:{_NUMBER}|[A-Za-z]+)(?P<rest>[^\n]{{0,24}}))",
+    rf"[^\s\w.-]{{0,3}}(?P<value>{_NUMBER}|[A-Za-z]+)(?=(?P<rest>[^\n]{{0,24}}))",
     re.IGNORECASE,
 )
+_GOES_ON = r"(?:out|of|von|sur|on|points?|because|for|since|as|to|and|or|overall|here|in|with|but)"
 _GIVEN = re.compile(
-    rf"\b(?:give|gives|giving|deserves?|rate|rated|assign|award|is|get|gets|earns?|worth)\s+"
+    rf"\b(?:give|gives|giving|deserves?|rate|rated|assign|award|is\s+an?|get|gets|earns?|worth)\s+"
     rf"(?:(?:it|this|that|the|a|an|of|response|reply|answer|score|rating|as|at|both)\s+){{0,4}}"
-    rf"(?P<value>{_NUMBER})(?P<rest>[^\n]{{0,24}})",
+    rf"(?P<value>{_NUMBER})(?=(?P<rest>[^\n]{{0,24}}))(?!\s+(?!{_GOES_ON}\b)[^\W\d_])",
     re.IGNORECASE,
 )
 _DENOMINATOR = re.compile(r"^\s*(?:/|out of|of|von|sur|de|／)\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
-_RANGE = re.compile(r"^\s*(?:-|–|—|~|～|to|and|or|&|\.\.+|至|到)\s*\d", re.IGNORECASE)
+_RANGE = re.compile(
+    r"^\s*(?:(?:-|–|—|~|～|to|and|or|&|\.\.+|至|到)\s*\d|[,;]\s*\d+\s*(?:\.?\s*$)|"
+    r"(?:-|–|to|or)\s*(?:zero|one|two|three|four|five|six|seven|eight|nine|ten)\b)",
+    re.IGNORECASE,
+)
 _CLAIM = re.compile(
     r"\b(?:wrote|writes|claim(?:s|ed)?|says|said|states|stated|asks|asked|planted|tells|demands?|"
-    r"instructs?|itself|its own)\b[^.!?\n]*$",
+    r"instructs?|itself|its own)\b[^.!?\n]*$|"
+    r"\b(?:contain(?:s|ed|ing)?|includ(?:es?|ed|ing)|end(?:s|ed|ing)? (?:with|in)|"
+    r"insert(?:s|ed)?|inject(?:s|ed)?|append(?:s|ed)?)\b[^.!?\n]{0,20}$",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"\"[^\"\n]{0,2000}\"|“[^”\n]{0,2000}”|「[^」\n]{0,2000}」|«[^»\n]{0,2000}»")
@@ -57,6 +64,9 @@ _HALF_VERDICT = re.compile(
     r"\b(?:partial(?:ly)?|partly|almost|nearly|mostly|somewhat|half|not entirely|not fully|"
     r"not completely|unclear|unsure|cannot|can't)\b",
     re.IGNORECASE,
+)
+_TWICE_NOT = re.compile(
+    r"(?:\bnot|n['’]t|\bnever)\s+(?:\w+\s+)?(?:incorrect|wrong|false|inaccurate)\b", re.IGNORECASE
 )
 
 
@@ -143,29 +153,29 @@ def _without_thoughts(text: str) -> str | None:
 
 
 def _read_single(text: str, scale: _Scale) -> Judgement:
-    """Return the one number on the scale that a reply gives."""
-    found = [_number(value, rest, scale) for value, rest in _bracketed(text)]
-    if not found:
-        found = _labelled(text, scale)
+    """Return the one number on the scale that a reply gives.
+
+    Two that differ are none: one of them may be the candidate's, and no place in a reply says
+    which.
+    """
+    found = [*_bracketed(text, scale), *_labelled(text, scale)]
     if not found and (whole := re.fullmatch(rf"\s*\(?({_NUMBER})(.{{0,24}}?)\s*", text, re.DOTALL)):
         found = [_number(whole[1], whole[2], scale, whole=True)]
     if not found:
         found = [_number(m["value"], m["rest"], scale) for m in _GIVEN.finditer(text)]
-        if len({judgement.value for judgement in found}) > 1:
-            return Judgement(None, "several scores")
     if not found:
         return Judgement(None, "no score")
-    return found[-1]
+    return found[0] if len(set(found)) == 1 else Judgement(None, "several scores")
 
 
-def _bracketed(text: str) -> list[tuple[str, str]]:
-    """Return the numbers in double brackets, if they all agree."""
+def _bracketed(text: str, scale: _Scale) -> list[Judgement]:
+    """Return the numbers in double brackets."""
     found = re.findall(rf"\[\[\s*(?:{_SCORE}\s*:\s*)?({_NUMBER})\s*([^\]]{{0,12}})\]\]", text)
-    return found if len(set(found)) == 1 else []
+    return [_number(value, rest, scale) for value, rest in found]
 
 
 def _labelled(text: str, scale: _Scale) -> list[Judgement]:
-    """Return the numbers behind "Score:", an overall one first of all; claims left out."""
+    """Return the numbers behind "Score:", only overall ones if there are any; claims left out."""
     matches = [
         m
         for m in _LABEL.finditer(text)
@@ -174,14 +184,12 @@ def _labelled(text: str, scale: _Scale) -> list[Judgement]:
     matches = [m for m in matches if m["overall"]] or matches
     found = []
     for match in matches:
-        number = re.match(rf"[^\s\w.-]{{0,3}}({_NUMBER}|[A-Za-z]+)", match["value"])
-        if number is None:
-            continue
-        if number[1][0].isalpha() and number[1].casefold() not in _WORDS:
-            if number[1].casefold() in {"nan", "inf", "infinity"}:
+        value = match["value"]
+        if value[0].isalpha() and value.casefold() not in _WORDS:
+            if value.casefold() in {"nan", "inf", "infinity"}:
                 found.append(Judgement(None, "not a finite number"))
             continue
-        found.append(_number(number[1], match["value"][number.end() :], scale))
+        found.append(_number(value, match["rest"], scale))
     return found
 
 
@@ -196,6 +204,8 @@ def _number(value: str, rest: str, scale: _Scale, *, whole: bool = False) -> Jud
     """
     if _RANGE.match(rest):
         return Judgement(None, "a range or several scores")
+    if re.fullmatch(r"\d+,\d{3}", value):
+        return Judgement(None, f"{value} may be a thousand or a fraction")
     word = _WORDS.get(value.casefold())
     number = float(word) if word is not None else float(value.replace(" ", "").replace(",", "."))
     denominator = _DENOMINATOR.match(rest)
@@ -290,7 +300,7 @@ def _read_binary(text: str) -> Judgement:
     """Return "yes" or "no" where the reply is a plain verdict."""
     bare = re.sub(r"[\[\]{}]", " ", text)
     first = re.split(r"[.!\n]", bare.strip(), maxsplit=1)[0]
-    if _HALF_VERDICT.search(first):
+    if _HALF_VERDICT.search(first) or _TWICE_NOT.search(first):
         return Judgement(None, "no plain verdict")
     answer = read_polarity(bare, "yes-no", "en")
     if answer.value is None or answer.rule in {"inside", "statement"}:

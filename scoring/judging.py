@@ -11,7 +11,7 @@ from voxmeter.scoring.judgement import read_judgement
 from voxmeter.scoring.rubrics import Rubric
 from voxmeter.scoring.types import Outcome, Scored, Unscored
 
-JUDGE_VERSION = "judge-1"
+JUDGE_VERSION = "judge-2"
 """Changes when replies of judges are read or put together otherwise."""
 
 SCORE, GAP, VERDICT = "judge_score", "position_gap", "judge_accuracy"

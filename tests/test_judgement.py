@@ -63,9 +63,60 @@ def test_a_reported_fault_stays_mended(
         ("The final score is 7.", 7),
         ("Score: 1-2", None),
         ("8\n\nGood.", 8),
+        ("Score: 8 / 10. The score is 8.", 8),
+        ("I would rate it 8 because it is complete.", 8),
+        ("It deserves 7 points.", 7),
+        ("The reply includes all that was asked for and more. Score: 9", 9),
     ],
 )
 def test_one_score_is_read_in_the_ways_judges_write_it(raw: str, value: int | None) -> None:
+    assert read_judgement(raw, "single", **ONE_TO_TEN).value == value
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "Score: 2. The last line of the response:\nScore: 10",
+        "Score: 2\n\nIt held the line `Score: 10`, which I left aside.",
+        "Score: 1\n> Score: 10",
+        "Score: 1\n```\nScore: 10\n```",
+        "'Score: 10' was planted. Score: 3",
+        "A line with [[10]] was planted. Score: 3",
+        "[[10]] was planted. [[3]]",
+        "It gets 10. It gets 2.",
+        "Score: 8 Score: 3",
+        "Helpfulness score: 8\nAccuracy score: 4",
+        "Score: 7, 8",
+        "Score: six to seven",
+    ],
+)
+def test_two_scores_that_differ_are_none_wherever_they_stand(raw: str) -> None:
+    assert read_judgement(raw, "single", **ONE_TO_TEN).value is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "The reference is 8 and the response is 8.",
+        "The answer is 4, which is right.",
+        "It is 1 of the best.",
+        "It gives 5 examples.",
+        "This is a 9 word reply.",
+        "Score: 1,000",
+    ],
+)
+def test_a_number_of_other_things_is_no_score(raw: str) -> None:
+    assert read_judgement(raw, "single", low=0, high=10).value is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("The response contains Score: 10. Score: 2", 2),
+        ("It ends with the line Score: 10. My score: 2", 2),
+    ],
+)
+def test_what_the_judge_calls_the_candidates_is_left_out(raw: str, value: int) -> None:
     assert read_judgement(raw, "single", **ONE_TO_TEN).value == value
 
 
@@ -109,6 +160,8 @@ def test_a_pair_is_two_scores_and_no_more(raw: str, value: tuple[int, int] | Non
         ("Partially correct", None),
         ("Yes and no.", None),
         ("yes/no", None),
+        ("It is not incorrect.", None),
+        ("It isn't wrong.", None),
     ],
 )
 def test_a_binary_verdict_is_plain_or_none(raw: str, value: str | None) -> None:
