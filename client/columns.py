@@ -305,8 +305,9 @@ def _add_scores(columns: Columns, rows: Iterable[Row]) -> None:
             column.state[index] = UNSCORED if counted else LEFT_OUT
         name, colon, judge = row["metric"].partition(":")
         if colon and name in JUDGES:
-            tally = columns.judged.setdefault(judge, Tally.empty(count))
-            tally.take(index, row.get("detail") or {})
+            if judge not in columns.judged:
+                columns.judged[judge] = Tally.empty(count)
+            columns.judged[judge].take(index, row.get("detail") or {})
 
 
 def number(value: object) -> float:

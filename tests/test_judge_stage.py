@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -423,3 +424,76 @@ def test_a_score_row_of_an_older_attempt_is_no_verdict(tmp_path: Path) -> None:
         folder.append("scores", score(row, SCORE, 3.0, version="judge-0", detail={"orders": "?"}))
         scored(folder, bench(judge(service)))
         assert values(folder, SCORE) == {"q0": 7}
+
+
+def warned(summary: dict[str, Any]) -> set[str]:
+    return {one["code"] for one in summary["warnings"]}
+
+
+def test_ratings_on_several_scales_have_no_mean_and_groups_have_theirs(tmp_path: Path) -> None:
+    items = [
+        item("q0", kind="open", reference="a", rubric="adu", groups=["ten"], options=[]),
+        item("q1", kind="open", reference="a", rubric="voicebench-open", groups=["five"]),
+    ]
+    rows = [written("q0", "a"), written("q1", "a"), written("q1", "b", endpoint="other")]
+    with chat(lambda _: "4") as service, build(tmp_path, items, rows) as folder:
+        summary = scored(folder, bench(judge(service)))
+    cell = next(one for one in summary["cells"] if one["endpoint"] == "bot")
+    assert (cell["metrics"][SCORE]["value"], cell["metrics"][SCORE]["n"]) == (None, 2)
+    assert "mixed-scales" in warned(summary)
+    groups = {one["path"][0]: one["metrics"][SCORE] for one in cell["groups"]}
+    assert (groups["ten"]["value"], groups["ten"]["scale"]) == (4, [0, 10])
+    assert (groups["five"]["value"], groups["five"]["scale"]) == (4, [1, 5])
+
+
+def test_a_judge_that_order_moves_is_warned_of(tmp_path: Path) -> None:
+    def prefers_the_first(body: Any) -> str:
+        return "9" if fenced(body)[1][0] == "response" else "3"
+
+    with chat(prefers_the_first) as service, run(tmp_path, REPLIES) as folder:
+        summary = scored(folder, bench(judge(service)))
+    metrics = summary["cells"][0]["metrics"]
+    assert (metrics[SCORE]["value"], metrics[GAP]["value"]) == (6, 6)
+    assert (metrics[GAP]["mean_abs"], metrics[GAP]["moved"]) == (6, 1)
+    assert "judge-position" in warned(summary)
+
+
+def test_a_model_that_changes_under_its_name_is_warned_of(tmp_path: Path) -> None:
+    count = itertools.count()
+
+    def moves(_: Any) -> Answer:
+        made = {"choices": [{"message": {"content": "7"}}], "model": f"m-{next(count) % 2}"}
+        return Answer(raw=json.dumps(made).encode())
+
+    with chat(moves) as service, run(tmp_path, {"q0": "a ball"}) as folder:
+        summary = scored(folder, bench(judge(service, price_in=1.0, price_out=1.0)))
+    told = summary["judges"]["judges"][0]
+    assert told["served"] == ["m-0", "m-1"]
+    assert (told["tokens_in"], told["cost"]) == (None, None)  # this service counts no tokens
+    assert "judge-changed" in warned(summary)
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "[]", '{"form": 1, "replies": [{"raw": 7}]}', '{"form": 9}']
+)
+def test_a_damaged_cache_only_costs_another_ask(tmp_path: Path, damage: str) -> None:
+    with chat(by_words) as service:
+        which = bench(judge(service))
+        with run(tmp_path / "a", {"q0": "a ball"}) as folder:
+            scored(folder, which)
+        kept = list((tmp_path / "cache" / "voxmeter" / "judgements").glob("*/*.json"))
+        assert len(kept) == 2
+        for path in kept:
+            path.write_text(damage)
+        with run(tmp_path / "b", {"q0": "a ball"}) as folder:
+            scored(folder, which)
+            assert values(folder, SCORE) == {"q0": 7}
+    assert len(service.bodies) == 4
+
+
+def test_a_run_without_judges_has_no_word_about_them(tmp_path: Path) -> None:
+    with run(tmp_path, REPLIES) as folder:
+        summary = scored(folder, bench())
+    assert "judges" not in summary
+    assert not [name for name in summary["cells"][0]["metrics"] if ":" in name]
+    assert "open-unscored" in warned(summary)
