@@ -151,7 +151,7 @@ def _scored(item: Item, subset: Subset, line: Line) -> Item:
         case "open":
             return item
         case "qa":
-            return replace(item, reference=(_reference(line),))
+            return replace(item, reference=_references(line))
         case "choice":
             return _choice(item, _reference(line))
         case "bbh":
@@ -171,6 +171,17 @@ def _reference(line: Line) -> str:
     if not reference:
         raise ValueError("no reference")
     return reference
+
+
+def _references(line: Line) -> tuple[str, ...]:
+    """Return every right answer: a list holds several, any of which is right."""
+    value = line.values.get("reference")
+    if not isinstance(value, list):
+        return (_reference(line),)
+    found = tuple(one.strip() for one in value if isinstance(one, str) and one.strip())
+    if not found:
+        raise ValueError("no reference")
+    return found
 
 
 def _choice(item: Item, reference: str) -> Item:

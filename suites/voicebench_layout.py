@@ -49,8 +49,6 @@ class Line:
     def text(self, key: str) -> str:
         """Return a text, empty where there is none."""
         value = self.values.get(key)
-        if isinstance(value, list) and len(value) == 1:
-            value = value[0]
         return value.strip() if isinstance(value, str) else ""
 
 

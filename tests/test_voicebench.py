@@ -100,6 +100,16 @@ def test_the_american_split_of_sd_qa_is_the_usual_one(tmp_path: Path) -> None:
     assert len({item.cluster for item in both.items}) == 1, "one question in several accents"
 
 
+def test_a_question_of_fact_may_have_several_right_answers(tmp_path: Path) -> None:
+    rows = [
+        {"prompt": "Who?", "reference": ["Shakespeare", " ", "William Shakespeare"]},
+        {"prompt": "Who?", "reference": [3]},
+    ]
+    suite = load(unpacked(tmp_path, sd_qa__usa=rows))
+    assert suite.items[0].reference == ("Shakespeare", "William Shakespeare")
+    assert suite.warnings[0].endswith("sd-qa/usa.jsonl line 2: no reference")
+
+
 def test_the_full_alpacaeval_is_the_usual_one(tmp_path: Path) -> None:
     row = ROWS["alpacaeval_full/test"]
     root = unpacked(tmp_path / "both", alpacaeval__test=[row], alpacaeval_full__test=[row])
