@@ -145,7 +145,7 @@ def _piece(manner: Manner, text: str, service: Service | None) -> Pcm:
             raise UserError(f"voice {manner.speaker!r}", "no service", "add --tts-url")
         return _higher(service.speak(manner, text), manner.height)
     # a full stop would make each letter of an option a sentence of its own
-    text = re.sub(r"\b([A-Z])\. (?=\w)", r"\1, ", text)
+    text = re.sub(r"(?<=[.?!:] )([A-Z])\. (?=\w)", r"\1, ", text)
     try:
         if manner.speaker.startswith("espeak-ng"):
             return _said(_espeak(manner.speaker, manner.pace, manner.height), text)

@@ -27,6 +27,7 @@ DECODED = 200
 """Recordings that are decoded when not all of them are."""
 
 _SOUND = frozenset({".wav", ".flac", ".ogg", ".opus", ".mp3"})
+_BEGINNINGS = frozenset({b"RIFF", b"RF64", b"fLaC", b"OggS"})
 _SHOWN = 5
 """Lines of one sort that are told; the others are counted."""
 _COMMON = 10  # a question that more items share is a heading and no question of its own
@@ -190,6 +191,8 @@ def _header(path: Path, found: Recordings) -> bool:
     import soundfile
 
     try:
+        if not _begins_as_sound(path):
+            raise RuntimeError  # noqa: TRY301 - libraries print what they think of it
         header = soundfile.info(str(path))
     except (OSError, RuntimeError):
         try:  # some that the library does not know by their headers can be decoded all the same
@@ -213,6 +216,13 @@ def _header(path: Path, found: Recordings) -> bool:
         return False
     found.ms += seconds * 1000
     return True
+
+
+def _begins_as_sound(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(4)
+    frame = start[:1] == b"\xff" and start[1:2] >= b"\xe0"  # of MP3, without a tag before it
+    return frame or start in _BEGINNINGS or start.startswith(b"ID3")
 
 
 def _decoded(path: Path, found: Recordings) -> None:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from voxmeter.suites.analysis import Analysis
 
 Check = Callable[[Path], Iterator[str]]
-"""Yields one line for each fault of a download; raises `UserError` where it is none at all."""
+"""Yields one line for each fault of a download; one that begins with `NOTE` is no fault, as what is
+asked is there all the same. Raises `UserError` where it is no download at all."""
+
+NOTE = "note: "
 
 GROUP = "voxmeter.suites"
 """Entry-point group of other packages' suites: kind -> factory."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from voxmeter.endpoints.errors import UserError
 from voxmeter.suites import voxeval_layout as layout
+from voxmeter.suites.catalog import NOTE
 from voxmeter.suites.voxeval_layout import SETTINGS, Subject, Table
 from voxmeter.suites.voxeval_subjects import GROUP_OF, MATHS, count_warning
 
@@ -15,7 +16,7 @@ _SHOWN = 5
 
 
 def verify(path: Path) -> Iterator[str]:
-    """Yield one line for each problem of a download; nothing where all is well.
+    """Yield one line for each problem of a download, and notes on what was not downloaded.
 
     Recordings are listed, not opened.
 
@@ -39,11 +40,11 @@ def verify(path: Path) -> Iterator[str]:
         yield from _some(table.problems)
     warning = count_warning(subject.name for subject in found.subjects)
     if warning:
-        yield warning
+        yield NOTE + warning
     own = layout.settings_of(path)
     for setting in SETTINGS:
         if setting not in own:
-            yield f'setting "{setting}" is not in the download: no folder test/{setting}'
+            yield f'{NOTE}setting "{setting}" is not in the download: no folder test/{setting}'
             continue
         yield from _recordings(path, setting, tables)
         yield from _examples(path, setting, tables)
@@ -72,7 +73,7 @@ def _examples(root: Path, setting: str, tables: Mapping[Subject, Table]) -> Iter
             place = folders[0].parent.relative_to(root)
             voice = setting.partition("_")[0]
             if voice == setting:
-                yield f"no folder {place}: {setting} has no worked examples of its own"
+                yield f"{NOTE}no folder {place}: {setting} has no worked examples of its own"
             continue
         for folder in folders:
             wanted = layout.examples(folder, most, chains=chains)

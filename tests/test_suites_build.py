@@ -128,6 +128,30 @@ def _never(*_: object) -> None:
     raise AssertionError("spoken again")
 
 
+def test_an_interrupted_build_keeps_its_clips_and_goes_on(
+    table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genuine = speech_voices.speak
+    spoken: list[object] = []
+
+    def interrupted(*args: Any) -> audio.Pcm:
+        if spoken:
+            raise KeyboardInterrupt
+        spoken.append(args)
+        return genuine(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(speech_voices, "speak", interrupted)
+        assert _build(table, "--speaker", ESPEAK) == 130
+    made = table.parent / "made"
+    assert len(_clips(made)) == 1
+    assert not (made / "suite.jsonl").exists()
+    capsys.readouterr()
+    assert _build(table, "--speaker", ESPEAK) == 0
+    assert capsys.readouterr().out.startswith("2 items: 1 spoken")
+    assert len(_lines(made)) == 2
+
+
 @pytest.mark.parametrize("name", ["hibari", "piper", "espeak-ng"])
 def test_local_voices_make_the_same_sound_of_the_same_text(name: str) -> None:
     if name == "espeak-ng":
@@ -242,6 +266,52 @@ def test_wordings_touch_the_question_and_never_the_options(table: Path) -> None:
             assert said.endswith("A. Venus. B. Mars. C. Jupiter. D. Saturn.")
             assert " not " in said
     assert {line["made"]["wording"] for line in _lines(table.parent / "made")} == set(WORDINGS)
+
+
+def test_a_wording_that_cannot_be_made_is_a_bad_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "q.jsonl"
+    source.write_text(
+        '{"id": "de", "question": "Was ist das?", "language": "de"}\n'
+        '{"id": "w", "text": "A or B?", "options": ["a", "b"], "reference": "A"}\n'
+    )
+    options = ("--speaker", "espeak-ng:{language}", "--variation", "fillers", "--show")
+    assert _build(source, *options) == 2
+    bad = capsys.readouterr().err.splitlines()
+    assert bad[0].endswith("fillers by rule is English, and the question is de: add --llm")
+    assert bad[1].endswith("text has the options in it, and only a question is reworded")
+
+
+def test_many_bad_rows_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "q.csv"
+    source.write_text("What?,a,b\n" * 25)
+    assert _build(source) == 2
+    error = capsys.readouterr().err
+    assert error.count("bad row: ") == 20
+    assert "... and 5 more" in error
+    assert _build(source, "--skip-bad") == 2
+    assert "no question in it" in capsys.readouterr().err
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    assert _build(tmp_path / "binary.csv") == 2
+    assert "binary.csv: cannot be read (" in capsys.readouterr().err
+
+
+def test_a_voice_that_fails_at_a_text_makes_a_bad_row(
+    table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        name, rate = ESPEAK, 22_050
+
+        def speak(self, text: str) -> Iterator[NDArray[np.float32]]:
+            if "planet" in text:
+                raise IndexError("no such phoneme")
+            yield np.full(9000, 0.1, np.float32)
+
+    monkeypatch.setattr(speech_voices, "_espeak", lambda *_: Broken())
+    assert _build(table, "--speaker", ESPEAK, "--skip-bad") == 0
+    assert "(IndexError: no such phoneme)" in capsys.readouterr().err
+    assert [line["id"] for line in _lines(table.parent / "made")] == ["astronomy-0000"]
 
 
 def test_show_speaks_nothing(table: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,10 +90,10 @@ def test_every_bad_line_is_told_and_not_the_first_alone(
     status, lines, error = _verified(capsys, path)
     assert status == 2
     assert [line.partition(": ")[0] for line in lines] == [
-        f"FAIL {path}:2:2",
-        f"FAIL {path}:3",
-        f"FAIL {path}:4",
-        f"FAIL {path}:5",
+        "FAIL items.jsonl:2:2",
+        "FAIL items.jsonl:3",
+        "FAIL items.jsonl:4",
+        "FAIL items.jsonl:5",
     ]
     assert "id 'q1' is already on line 1" in lines[2]
     cure = "download again or mend what the lines above name"
@@ -111,8 +111,8 @@ def test_recordings_that_are_missing_empty_broken_or_silent_are_faults(
     status, lines, error = _verified(capsys, path)
     assert status == 2
     faults = [line for line in lines if line.startswith("FAIL")]
-    assert [Path(line.split(": ")[0].removeprefix("FAIL ")).name for line in faults] == [
-        f"q{number}.wav" for number in range(1, 5)
+    assert [line.partition(": ")[0] for line in faults] == [
+        f"FAIL q{number}.wav" for number in range(1, 5)
     ]
     assert faults[0].endswith("no such file")
     assert faults[1].endswith("is empty")
@@ -132,7 +132,7 @@ def test_what_is_odd_and_usable_is_a_note(
     notes = [line.removeprefix("note ") for line in lines if line.startswith("note")]
     assert notes == [
         "the question of q1 is also that of q3",
-        f"{tmp_path / 'q3.wav'} has the very bytes of {tmp_path / 'q1.wav'}",
+        "q3.wav has the very bytes of q1.wav",
         "rates differ: 2 of 24000 Hz, 1 of 16000 Hz; each clip is brought to what the endpoint "
         "takes",
         "1 recording has several channels: they are mixed to one",
@@ -224,10 +224,18 @@ def test_a_download_is_recognised_by_its_files(downloads: dict[str, Path], tmp_p
     assert recognised(tmp_path / "nothing") is None
 
 
+def test_settings_that_were_not_downloaded_are_no_fault(
+    downloads: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, lines, error = _verified(capsys, downloads["voxeval"])
+    assert (status, error) == (0, "")
+    assert 'note setting "echo" is not in the download: no folder test/echo' in lines
+    assert lines[-1] == "sound: nothing is wrong with it"
+
+
 @pytest.mark.parametrize(
     ("kind", "counted"),
     [
-        ("voxeval", "10 items in 10 clusters (10 choice), 1 further settings"),
         ("air-bench", "2 items in 2 clusters (2 choice)"),
         ("big-bench-audio", "1 item in 1 cluster (1 yes-no)"),
     ],
@@ -246,14 +254,30 @@ def test_a_benchmarks_own_check_and_the_general_one_are_both_made(
 def test_a_broken_recording_of_a_benchmark_is_found_in_whatever_setting(
     downloads: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bad = downloads["voxeval"] / "test/nova/virology_test/00000001_question.mp3"
-    bad.write_bytes(b"<html>Too many requests</html>")
-    _, lines, _ = _verified(capsys, downloads["voxeval"])
-    assert len([line for line in lines if line.startswith(f"FAIL {bad}: ")]) == 1
-    example = next(downloads["voxeval"].glob("all_fewshot_examples/alloy/*/*_question.mp3"))
+    root = downloads["voxeval"]
+    bad = "test/nova/virology_test/00000001_question.mp3"
+    (root / bad).write_bytes(b"<html>Too many requests</html>")
+    _, lines, error = _verified(capsys, root)
+    faults = [line for line in lines if line.startswith("FAIL ")]
+    assert len(faults) == 1
+    assert faults[0].startswith(f"FAIL {bad}: not an audio file that can be read")
+    assert error.startswith(f"voxmeter: {root}: 1 fault; ")
+    example = next(root.glob("all_fewshot_examples/alloy/*/*_question.mp3"))
     example.write_bytes(b"<html>Too many requests</html>")
-    _, lines, _ = _verified(capsys, downloads["voxeval"])
-    assert any(str(example) in line for line in lines)
+    _, lines, _ = _verified(capsys, root)
+    assert any(f"FAIL {example.relative_to(root)}" in line for line in lines)
+
+
+def test_a_download_that_cannot_be_asked_is_a_fault_whatever_its_own_check_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = voxeval_world.small(tmp_path, settings=()).write()
+    status, lines, error = _verified(capsys, root)
+    faults = [line for line in lines if line.startswith("FAIL")]
+    assert status == 2
+    assert len(faults) == 1
+    assert 'setting "alloy" is not in the download' in faults[0]
+    assert "1 fault; " in error
 
 
 def test_what_is_missing_is_told_once(

@@ -55,13 +55,13 @@ def test_settings_and_examples_that_are_not_there_are_told_once(tmp_path: Path) 
     ).write()
     found = list(verify(root))
     assert [one for one in found if "is not in the download" in one] == [
-        f'setting "{one}" is not in the download: no folder test/{one}'
+        f'note: setting "{one}" is not in the download: no folder test/{one}'
         for one in SETTINGS
         if one not in {"alloy", "alloy_noise"}
     ]
     assert [one for one in found if "worked examples" in one] == [
-        "no folder all_fewshot_examples/alloy: alloy has no worked examples of its own",
-        "no folder math_CoT_fewshot/alloy: alloy has no worked examples of its own",
+        "note: no folder all_fewshot_examples/alloy: alloy has no worked examples of its own",
+        "note: no folder math_CoT_fewshot/alloy: alloy has no worked examples of its own",
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from voxmeter.client.suite_check import Recordings
+    from voxmeter.endpoints.errors import UserError
     from voxmeter.suites.suite import Suite
 
 
@@ -39,21 +41,21 @@ def run(args: argparse.Namespace) -> int:
     """
     from voxmeter.client import suite_check
     from voxmeter.client.cli import DONE
+    from voxmeter.client.terminal import printable
     from voxmeter.endpoints.errors import UserError
     from voxmeter.suites import catalog
 
     kind, path = suite_check.opened(args.path, args.kind)
-    report = Report()
+    report = Report(path if path.is_dir() else path.parent)
     verify = catalog.check(kind)
     for line in verify(path) if verify else ():
-        report.fault(line)
+        report.line(line)
     try:
         suite = suite_check.load(kind, path)
     except UserError as error:
         report.load(error)
-        report.end(str(args.path))
-        raise AssertionError("a load that failed is a fault") from error
-    print(f"{report.shown(path)}: {kind}, {counted(suite)}")
+        raise report.verdict(str(args.path)) from None
+    print(f"{printable(str(args.path))}: {kind}, {counted(suite)}")
     if verify is None:
         for line in suite.warnings:
             report.note(line)
@@ -73,10 +75,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Report:
-    """Prints faults and notes as they are found, and counts faults."""
+    """Prints faults and notes as they are found, and counts faults.
 
-    def __init__(self) -> None:
+    Args:
+        folder: Where the download lies.
+    """
+
+    def __init__(self, folder: Path) -> None:
         self.faults = 0
+        self._folders = [f"{one}{os.sep}" for one in (folder.resolve(), folder) if one.name]
+
+    def line(self, line: str) -> None:
+        """Print what a kind's own check found."""
+        from voxmeter.suites.catalog import NOTE
+
+        if line.startswith(NOTE):
+            self.note(line.removeprefix(NOTE))
+        else:
+            self.fault(line)
 
     def fault(self, line: str) -> None:
         """Print what has to be mended."""
@@ -98,20 +114,24 @@ class Report:
         Raises:
             UserError: If it is not.
         """
-        from voxmeter.endpoints.errors import UserError
-
         if self.faults:
-            faults = "1 fault" if self.faults == 1 else f"{self.faults} faults"
-            cure = "download again or mend what the lines above name"
-            raise UserError(place, faults, cure)
+            raise self.verdict(place)
         print("sound: nothing is wrong with it")
 
-    @staticmethod
-    def shown(text: object) -> str:
-        """Return a text as it may be printed."""
+    def verdict(self, place: str) -> UserError:
+        """Return what the faults come to."""
+        from voxmeter.endpoints.errors import UserError
+
+        cure = "download again or mend what the lines above name"
+        return UserError(place, plural(self.faults, "fault", "faults"), cure)
+
+    def shown(self, text: str) -> str:
+        """Return a text as it may be printed; files in the download are named from there."""
         from voxmeter.client.terminal import printable
 
-        return printable(str(text))
+        for folder in self._folders:
+            text = text.replace(folder, "")
+        return printable(text)
 
 
 def _tell(found: Recordings, report: Report) -> None:
@@ -151,7 +171,8 @@ def counted(suite: Suite) -> str:
     text = (
         f"{plural(len(suite.items), 'item', 'items')} in {plural(clusters, 'cluster', 'clusters')}"
     )
-    conditions = f", {len(suite.conditions)} further settings" if suite.conditions else ""
+    further = plural(len(suite.conditions), "further setting", "further settings")
+    conditions = f", {further}" if suite.conditions else ""
     return f"{text} ({listed}){conditions}"
 
 
