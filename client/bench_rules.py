@@ -16,7 +16,7 @@ from voxmeter.endpoints.errors import UserError
 from voxmeter.endpoints.kind import HTTP, WEBSOCKET, Kind, load
 from voxmeter.suites.suite import Item
 
-_SCHEMES = ("ws", "wss", "http", "https", "mqtt", "mqtts", "unix")
+_SCHEMES = ("ws", "wss", "http", "https")
 _PLAIN = ("demo", "jsonl")
 _SECRET_NAMES = ("authorization", "cookie", "key", "token", "secret", "password")
 _WRITTEN_SECRET = (
@@ -227,7 +227,7 @@ def _check_url(place: str, url: str) -> None:
     if parts.scheme not in _SCHEMES:
         known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
         raise UserError(place, f'"{shown}" does not begin with a known scheme', f"known: {known}")
-    if not port_is_fine or (not parts.hostname and parts.scheme != "unix"):
+    if not port_is_fine or not parts.hostname:
         raise UserError(place, f'"{shown}" names no host', cure)
     for name, value in parse_qsl(parts.query):
         if value and name.lower().endswith(_SECRET_NAMES):
@@ -289,6 +289,10 @@ def _check_judge(bench: Bench, place: str, judge: Judge) -> None:
     suites = [name.partition("/")[0] for name in judge.prompts if "/" in name]
     _all_known(f"{place} prompts", "suite", suites, labels)
     for name in judge.body:
+        if name.lower() in {"api_key", "apikey", "authorization", "key", "password", "secret", "token"}:
+            raise UserError(
+                f"{place} body.{name}", _WRITTEN_SECRET[0], "put the key into api_key_env"
+            )
         if name in {"messages", "stream", "n", "model"}:
             found, cure = f"would replace {name}, which is ours to set", "remove it"
             raise UserError(f"{place} body.{name}", found, cure)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import h11
 
 from voxmeter.client.transport import TransportSettings
+from voxmeter.endpoints.addresses import is_this_machine
 from voxmeter.endpoints.codec import Address
 from voxmeter.endpoints.errors import ConnectError, UserError
 
@@ -38,8 +39,7 @@ def tls_context(url: str, settings: TransportSettings) -> ssl.SSLContext | None:
 
 def loopback(url: str) -> bool:
     """Return whether a URL is on this machine, as far as its name tells."""
-    host = urlsplit(url).hostname or ""
-    return host in {"localhost", "::1"} or host.startswith("127.")
+    return is_this_machine(urlsplit(url).hostname or "")
 
 
 def bare(url: str) -> str:

@@ -92,7 +92,7 @@ BAD = {
     ),
     NAMED + "url = 'ftp://h'\n" + S: (
         '[[endpoint]] "a" url: "ftp://h" does not begin with a known scheme; '
-        "known: ws://, wss://, http://, https://, mqtt://, mqtts://, unix://"
+        "known: ws://, wss://, http://, https://"
     ),
     NAMED + "url = 'wss://'\n" + S: (
         '[[endpoint]] "a" url: "wss://" names no host; write it like "wss://host/path"'
@@ -232,6 +232,10 @@ BAD = {
     ),
     E + S + J + H + "prompts = {'dem/adu' = 'p.md'}": (
         '[[judge]] "j" prompts: unknown suite "dem"; did you mean "demo"?'
+    ),
+    E + S + J + H + "body = {api_key = 'sk-1'}": (
+        '[[judge]] "j" body.api_key: a secret is written into the file; '
+        "put the key into api_key_env"
     ),
     E + S + J + H + "body = {stream = true}": (
         '[[judge]] "j" body.stream: would replace stream, which is ours to set; remove it'

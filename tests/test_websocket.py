@@ -17,6 +17,7 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from voxmeter.client import dialing
 from voxmeter.client.clock import SystemClock
 from voxmeter.client.transport import Arrival, TransportSettings
 from voxmeter.client.websocket import WebSocketTransport
@@ -242,6 +243,12 @@ async def test_a_proxy_in_the_environment_is_not_used_for_loopback(
         await peer.send("here")
 
     assert (await everything(handler))[0].message == Text("here")
+
+
+def test_a_name_that_only_looks_like_this_machine_is_elsewhere() -> None:
+    here = ("ws://localhost/x", "ws://127.0.0.1:9", "ws://127.9.9.9", "ws://[::1]:9")
+    assert all(map(dialing.loopback, here))
+    assert not any(map(dialing.loopback, ("ws://127.evil.example", "ws://1.1.1.1", "ws://")))
 
 
 @pytest.mark.parametrize(
