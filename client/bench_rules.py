@@ -289,7 +289,15 @@ def _check_judge(bench: Bench, place: str, judge: Judge) -> None:
     suites = [name.partition("/")[0] for name in judge.prompts if "/" in name]
     _all_known(f"{place} prompts", "suite", suites, labels)
     for name in judge.body:
-        if name.lower() in {"api_key", "apikey", "authorization", "key", "password", "secret", "token"}:
+        if name.lower() in {
+            "api_key",
+            "apikey",
+            "authorization",
+            "key",
+            "password",
+            "secret",
+            "token",
+        }:
             raise UserError(
                 f"{place} body.{name}", _WRITTEN_SECRET[0], "put the key into api_key_env"
             )

@@ -167,6 +167,7 @@ class Service:
             base_url=url,
             max_retries=0,
             timeout=self._judge.timeout_s,
+            default_headers={"Authorization": f"Bearer {self._key}"},  # none of the environment's
             http_client=DefaultAsyncHttpxClient(trust_env=not loopback(url)),
         )
         if url != OPENAI:  # what the environment says of OpenAI's accounts is no other's business

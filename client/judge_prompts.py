@@ -137,12 +137,15 @@ def case_of(item: Row, response: str) -> Case:
     )
 
 
-def check(bench: Bench, items: Iterable[Row]) -> tuple[Prompts, list[str]]:
+def check(
+    bench: Bench, items: Iterable[Row], recorded: Row | None = None
+) -> tuple[Prompts, list[str]]:
     """Find out before a run whether its judges can be asked.
 
     Args:
         bench: Names judges.
         items: Rows of items.jsonl, as they will be.
+        recorded: `prompts` of the run.json of a run that goes on.
 
     Returns:
         The prompts, and what a user should know, one sentence each.
@@ -157,7 +160,7 @@ def check(bench: Bench, items: Iterable[Row]) -> tuple[Prompts, list[str]]:
             place = f'{bench.source}: [[judge]] "{printable(judge.name)}" api_key_env'
             redaction.secret(judge.api_key_env, place)
     rows = [row for row in items if row.get("rubric")]
-    found = prompts(bench, ((str(row["suite"]), str(row["rubric"])) for row in rows))
+    found = prompts(bench, ((str(row["suite"]), str(row["rubric"])) for row in rows), recorded)
     return found, list(_told(bench, found, rows))
 
 

@@ -64,8 +64,16 @@ def prepare(
     limit: int | None = None,
     only: Mapping[str, Sequence[str]] | None = None,
     shard: tuple[int, int] | None = None,
+    prompts_had: Mapping[str, Any] | None = None,
 ) -> Prepared:
     """Find out whether a bench can be run here, before anything is written or asked.
+
+    Args:
+        bench: With the command line's overrides in it.
+        limit: `--limit`.
+        only: `--only`.
+        shard: `--shard`.
+        prompts_had: Judges' prompts of a run that goes on; it keeps them.
 
     Raises:
         UserError: If a suite, a voice, a model or a key is missing, or the bench asks for
@@ -84,7 +92,8 @@ def prepare(
         speakers.check(name)
     locate(bench.transcribe.model, "whisper", allow_downloads=bench.transcribe.allow_downloads)
     check_languages(bench, (item.language for item in made.items()))
-    prompts, judge_notes = judge_prompts.check(bench, (item.row() for item in made.items()))
+    rows = (item.row() for item in made.items())
+    prompts, judge_notes = judge_prompts.check(bench, rows, prompts_had)
     return Prepared(bench, suites, made, redactor(bench), (*notes, *judge_notes), prompts)
 
 
@@ -137,8 +146,9 @@ def reopen(path: Path) -> tuple[Prepared, RunFolder]:
         UserError: If it is no run folder, is in use, or what it needs is no longer there.
     """
     with ExitStack() as stack:
-        bench, selection = _recorded(stack.enter_context(RunFolder.open(path)).run, path)
-        prepared = prepare(bench, **selection)
+        run = stack.enter_context(RunFolder.open(path)).run
+        bench, selection = _recorded(run, path)
+        prepared = prepare(bench, **selection, prompts_had=run.get("prompts"))
     with ExitStack() as closed_on_error:
         folder = closed_on_error.enter_context(
             RunFolder.open(path, write=True, redactor=prepared.redactor)

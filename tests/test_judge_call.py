@@ -90,6 +90,7 @@ def test_a_key_goes_to_its_own_service_and_no_other_key_ever(
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-of-openai\nX-Team: t1")
     with chat(lambda _: "7") as service:
         asked(service)
         asked(service, {"J": KEY}, api_key_env="J")

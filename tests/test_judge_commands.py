@@ -153,6 +153,7 @@ def test_prompts_are_kept_with_the_run_and_read_anew_only_when_asked_to(
     with build(tmp_path, [item("q0", **base)], [written("q0", "x", suite="s")], run=run) as made:
         path = made.path
     own.write_text(text.replace("FIRST", "SECOND"))
+    assert "FIRST" in str(prepare(read, prompts_had=record).prompts.record())
     main(["score", str(path), "--quiet"])
     assert "FIRST" in service.bodies[-1]["messages"][0]["content"]
     main(["score", str(path), "--quiet", "--bench", str(which)])
