@@ -121,6 +121,11 @@ class Patience:
         return None if named > self.wait_limit_s else max(0.0, named) * (1 + _SPREAD * draw)
 
 
+@dataclass(frozen=True, slots=True)
+class _TimeOut(Fault):
+    """Nothing came in time; worth one more request, for each takes as long again."""
+
+
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -186,13 +191,15 @@ class Service:
             JudgeError: If the service cannot be asked, or not now.
         """
         about = hashlib.sha256(messages[-1].content.encode()).hexdigest()
-        tries = 0
+        tries = slow = 0
         while True:
             tries += 1
             found = await self._request(messages, tries)
             if isinstance(found, Said):
                 return found
-            wait_s = self._patience.wait_s(found, tries, about)
+            slow += isinstance(found, _TimeOut)
+            made = tries + slow * max(0, self._patience.retries - 1)
+            wait_s = self._patience.wait_s(found, made, about)
             if wait_s is None:
                 raise JudgeError(found, tries)
             await self._sleep(wait_s)
@@ -214,7 +221,7 @@ class Service:
             return self._refused(error)
         except openai.APITimeoutError:
             words = f"nothing came within {self._judge.timeout_s:g} s"
-            return Fault("server", retryable=True, message=words, fatal=False)
+            return _TimeOut("server", retryable=True, message=words, fatal=False)
         except openai.APIConnectionError as error:
             words = self._clean(f"no connection: {error.__cause__ or error}")
             return Fault("server", retryable=True, message=words, fatal=False)

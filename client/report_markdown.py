@@ -189,6 +189,9 @@ def _with_n(name: str, entry: Mapping[str, Any] | None) -> str:
         for word in ("unscored", "left_out")
         if entry.get(word)
     ]
+    lowest = entry.get("failures_lowest")
+    if lowest and entry.get("unscored"):
+        more.append(f"{lowest['value']:.3g} with failures at the lowest rating")
     return f"{figures.any_figure(name, entry)} ({', '.join(more)})"
 
 

@@ -202,6 +202,14 @@ def test_a_service_that_says_nothing_is_left_after_its_time() -> None:
     assert (said.tries, len(waits)) == (2, 1)
 
 
+def test_a_service_that_never_says_anything_is_asked_once_more_and_not_four_times() -> None:
+    with chat(lambda _: Answer(hangs=True), serial=False) as service:
+        error, waits = asked(service, timeout_s=0.1)
+    assert isinstance(error, JudgeError)
+    assert (error.reason, error.tries, len(waits)) == ("the judge's service failed", 2, 1)
+    assert "nothing came within 0.1 s" in str(error)
+
+
 def test_a_service_that_is_not_there_is_no_connection() -> None:
     with chat(lambda _: "8") as service:
         pass

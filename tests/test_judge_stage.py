@@ -16,6 +16,7 @@ from judge_world import bench, details, judge, run, scored, values, written
 from sample_run import build, item, score, trial
 
 from voxmeter.client.redaction import Redactor
+from voxmeter.client.report_markdown import report
 from voxmeter.client.score import Progress
 from voxmeter.endpoints.errors import UserError
 
@@ -143,6 +144,8 @@ def test_failures_of_the_endpoint_are_counted_and_shown_at_the_lowest_rating(
     assert entry["failures_lowest"]["value"] == pytest.approx(10 / 3, abs=1e-6)
     assert entry["failures_lowest"]["n"] == 3
     assert len(service.bodies) == 2
+    told = "\n".join(report(summary, {}, []))
+    assert "10 (n 1, 2 unscored, 1 left out, 3.33 with failures at the lowest rating)" in told
 
 
 def after(good: int, then: Answer) -> Callable[[Any], Answer | str]:
@@ -251,6 +254,23 @@ def test_a_stopped_judging_goes_on_where_it_was(tmp_path: Path) -> None:
         scored(folder, which)
         assert len(values(folder, SCORE)) == 8
     assert len(service.bodies) <= 17  # the one under way when it was stopped may come again
+
+
+@pytest.mark.parametrize("kept", range(1, 7))
+def test_a_verdict_whose_last_lines_were_lost_is_made_whole(tmp_path: Path, kept: int) -> None:
+    with chat(by_words) as service, run(tmp_path, REPLIES) as folder:
+        which = bench(judge(service))
+        scored(folder, which)
+        path = folder.path / "scores.jsonl"
+        lines = path.read_text().splitlines(keepends=True)
+        whole = [line for line in lines if ":j" in line]
+        others = [line for line in lines if ":j" not in line]
+        path.write_text("".join([*others, *whole[:kept]]))
+        scored(folder, which)
+        assert values(folder, SCORE) == {"q0": 10, "q1": 7, "q2": 0}
+        assert values(folder, GAP) == {"q0": 0, "q1": 0, "q2": 0}
+        assert len(list(folder.rows("scores"))) == len(lines)
+    assert len(service.bodies) == 6
 
 
 def test_as_many_are_asked_at_a_time_as_the_bench_says_and_no_more(tmp_path: Path) -> None:
