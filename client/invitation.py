@@ -51,9 +51,10 @@ def hidden(error: ConnectError, url: str) -> ConnectError:
     whole = parts.path + (f"?{parts.query}" if parts.query else "")
     secrets = [whole, parts.path, *(value for _, value in parse_qsl(parts.query))]
     secrets += [part for part in parts.path.split("/") if len(part) >= _LONG]
+    said, points, _ = str(error).partition("it points to ")  # to another URL of the same kind
     return ConnectError(
         error.failure,
-        Redactor(secrets).text(str(error)),
+        Redactor(secrets).text(said + ("it points elsewhere" if points else "")),
         error.status,
         retryable=error.retryable,
         retry_after_s=error.retry_after_s,

@@ -208,7 +208,8 @@ def _rejected(error: InvalidStatus) -> ConnectError:
     headers = {name.lower(): value for name, value in answer.headers.raw_items()}
     said = http_words.refusal("", headers, bytes(answer.body or b"")[:_REFUSAL_BYTES])
     found = http_faults.refusal(Ended(answer.status_code, said))
-    words = f"HTTP {answer.status_code} on the upgrade" + (f": {said}" if said else "")
+    words = f"HTTP {answer.status_code} on the upgrade"
+    words += f": {said.removeprefix('; ')}" if said else ""
     return ConnectError(
         "rejected",
         words,

@@ -11,6 +11,7 @@ import pytest
 from fakes import ToyCodec
 from http_peer import Peer, Play, serving
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
 from websockets.http11 import Request as Asked
 from websockets.http11 import Response as Answer
 
@@ -170,6 +171,20 @@ async def test_the_secrets_of_a_joined_url_are_in_no_error() -> None:
 
 def question(rate: int) -> Utterance:
     return Utterance(bytes(rate // 5), rate, 0, rate // 10)
+
+
+async def test_a_joined_url_that_points_elsewhere_is_not_followed_nor_told() -> None:
+    def point(connection: ServerConnection, asked: Asked) -> Answer:
+        where = f"wss://voice.invalid/calls/{JOINING}"
+        return Answer(302, "Found", Headers({"Location": where, "Content-Length": "0"}), b"")
+
+    async def room(connection: ServerConnection) -> None:
+        raise AssertionError(connection)
+
+    async with serve(room, "127.0.0.1", 0, process_request=point) as host:
+        port = next(iter(host.sockets)).getsockname()[1]
+        error = await refused(answering({"joinUrl": f"ws://127.0.0.1:{port}/calls/1"}))
+    assert str(error) == "HTTP 302 on the upgrade: it points elsewhere"
 
 
 async def test_the_time_it_takes_to_be_invited_is_part_of_the_connections() -> None:

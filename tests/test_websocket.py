@@ -183,7 +183,9 @@ async def test_no_redirect_is_followed_for_the_key_would_go_along(place: str) ->
         server(handler, process_request=point) as url,
     ):
         address = Address(url, {"api-key": "secret"})
-        with pytest.raises(ConnectError, match=r"HTTP 302.*put that into url") as caught:
+        with pytest.raises(
+            ConnectError, match=r"on the upgrade: it points to .*put that into url"
+        ) as caught:
             await WebSocketTransport(TransportSettings()).connect(address)
     assert (caught.value.failure, caught.value.status) == ("rejected", 302)
     assert "secret" not in str(caught.value)
