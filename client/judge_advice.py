@@ -34,7 +34,9 @@ def _of_one(judge: Json) -> Iterator[Warning_]:
             "judge-unscored",
             f"judge {judge['name']} gave no verdict on {judge['judge_failed']} of "
             f"{judge['trials']} replies, which are in no figure of it ({why})",
-            f"voxmeter score RUN --judge {judge['name']} asks again about what it could not say",
+            f"voxmeter score RUN --judge {judge['name']} asks again where it could not be asked; "
+            "what it said twice in a way that cannot be read stays as it is: read its words in "
+            "scores.jsonl, then take a larger model or a prompt of your own",
         )
     asks, again = judge["asks"], judge["second_asks"]
     if asks and again and again / asks > UNREAD_SHARE:

@@ -196,8 +196,11 @@ class _Stage:
                     group.create_task(one.run(), name=f"judge {one.judge.name}")
 
     def append(self, judge: str, job: Job, found: Mapping[str, Outcome]) -> None:
-        """Append what is new of one trial."""
-        for metric, outcome in found.items():
+        """Append what is new of one trial.
+
+        The row that holds what was asked comes last: where it stands, the others do.
+        """
+        for metric, outcome in sorted(found.items(), key=lambda one: "orders" in one[1].detail):
             row = {
                 "key": job.key,
                 "attempt": job.attempt,

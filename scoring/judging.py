@@ -270,7 +270,9 @@ def outcomes(judged: Judged, case: Case) -> dict[str, Outcome]:
         gap = by_order["response-first"] - by_order["reference-first"]
         found[GAP] = Scored(gap, _brief(judged))
     if rubric.decides:
-        found[VERDICT] = _right(rubric, verdicts, case, mean, _brief(judged) if found else detail)
+        found[VERDICT] = _right(
+            rubric, verdicts, case, mean, _brief(judged) if rubric.rates else detail
+        )
     return found
 
 

@@ -72,6 +72,12 @@ def test_a_score_is_the_mean_of_both_orders_and_their_difference_the_gap() -> No
     assert VERDICT not in found
 
 
+def test_what_was_asked_is_kept_beside_a_verdict_of_yes_or_no_in_both_orders() -> None:
+    found = outcomes(Judged(BBA, judged(BBA, "correct", "incorrect", orders=BOTH)), CASE)
+    assert (found[VERDICT].value, found[GAP].value) == (0.5, -1.0)  # type: ignore[union-attr]
+    assert [one["order"] for one in found[VERDICT].detail["orders"]] == list(BOTH)  # type: ignore[attr-defined]
+
+
 def test_a_judge_that_always_prefers_the_first_comes_out_even() -> None:
     """JD-11: two numbers, always 9 for the first and 3 for the second, whoever that is."""
     verdicts = judged(PAIR, "9 3", "9 3", orders=BOTH)
