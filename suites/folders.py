@@ -8,11 +8,22 @@ from pathlib import Path
 
 
 def listed(folder: Path) -> Mapping[str, int] | None:
-    """Return the sizes of a folder's files by name; None where there is no such folder."""
+    """Return the sizes of a folder's files by name; None where there is no such folder.
+
+    A link that leads nowhere, a folder and a named pipe are no files.
+    """
     try:
         with os.scandir(folder) as entries:
-            return {entry.name: entry.stat().st_size for entry in entries}
+            sizes = {entry.name: _size(entry) for entry in entries}
     except OSError:
+        return None
+    return {name: size for name, size in sizes.items() if size is not None}
+
+
+def _size(entry: os.DirEntry[str]) -> int | None:
+    try:
+        return entry.stat().st_size if entry.is_file() else None
+    except OSError:  # a link that leads to itself
         return None
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from voxmeter.endpoints.errors import UserError
+from voxmeter.suites.folders import listed
 
 SPEAKERS = ("alloy", "echo", "fable", "nova", "onyx", "shimmer")
 SETTINGS = (
@@ -205,18 +206,9 @@ def settings_of(root: Path) -> tuple[str, ...]:
     return tuple(one for one in SETTINGS if (root / "test" / one).is_dir())
 
 
-def listed(folder: Path) -> Mapping[str, int]:
-    """Return the sizes of a folder's files by name; nothing where there is no folder."""
-    try:
-        with os.scandir(folder) as entries:
-            return {entry.name: entry.stat().st_size for entry in entries}
-    except OSError:
-        return {}
-
-
 def recordings(root: Path, setting: str, subject: Subject, table: Table) -> Recordings:
     """Return how the recordings of a subject in one setting fit its table."""
-    sizes = listed(root / "test" / setting / subject.stem)
+    sizes = listed(root / "test" / setting / subject.stem) or {}
     found = Recordings()
     names = {Path(subject.question_file(row.number)).name: row.number for row in table.rows}
     for name, number in names.items():
@@ -257,7 +249,7 @@ def examples(folder: Path, count: int, *, chains: bool) -> list[Example]:
 def absent(wanted: list[Example]) -> Iterator[Path]:
     """Yield the recordings of examples that are not there or have no bytes."""
     if wanted:
-        sizes = listed(wanted[0].question.parent)
+        sizes = listed(wanted[0].question.parent) or {}
         for path in (path for example in wanted for path in example):
             if not sizes.get(path.name):
                 yield path
