@@ -96,10 +96,17 @@ def refuse_lost_text(bench: Bench, endpoints: Iterable[str], items: Iterable[Ite
 
 def _check_protocol(bench: Bench, endpoint: Endpoint) -> None:
     """Refuse settings that the endpoint's protocol cannot carry, and what is not there to start."""
+    from voxmeter.client.dialing import tls_context
     from voxmeter.client.targets import pool
+    from voxmeter.client.transport import TransportSettings
 
     pool(bench, endpoint)
     place = _place(bench, endpoint)
+    if endpoint.ca_file is not None:
+        try:
+            tls_context("https:", TransportSettings(ca_file=endpoint.ca_file))
+        except UserError as error:
+            raise UserError(f"{place} ca_file {error.place}", error.found, error.cure) from None
     channel = traits(bench, endpoint).reply_channel
     if endpoint.reply_channel not in {None, channel}:
         raise UserError(

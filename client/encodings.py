@@ -98,11 +98,20 @@ class OpusDecoder:
     left_over = 0
 
     def __init__(self, rate: int) -> None:
+        self._rate = rate
         self._reader = _sphn().OpusStreamReader(rate)
 
     def decode(self, data: bytes) -> NDArray[np.int16]:
-        """Return the samples that these bytes complete."""
-        samples = np.asarray(self._reader.append_bytes(data), dtype=np.float32)
+        """Return the samples that these bytes complete.
+
+        Raises:
+            ValueError: If they hold a broken page; what they hold is lost, what follows is not.
+        """
+        try:
+            samples = np.asarray(self._reader.append_bytes(data), dtype=np.float32)
+        except ValueError:
+            self._reader = _sphn().OpusStreamReader(self._rate)  # the old one takes nothing more
+            raise
         return np.clip(np.round(samples * 32768), -32768, 32767).astype(np.int16)
 
 

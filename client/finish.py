@@ -27,6 +27,7 @@ from voxmeter.scoring import log, marks, playout
 Samples = NDArray[np.float32]
 _PAYLOAD = re.compile(r'"([A-Za-z0-9+/=_-]{256,})"')
 _KEPT_TEXT = 8192
+_UNDECODABLE = "could not be decoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
         pieces.append(samples)
     for encoding, problems in broken.items():
         number = "a piece" if len(problems) == 1 else f"{len(problems)} pieces"
-        notes.append(f"{number} of {encoding} audio could not be decoded: {problems[0]}")
+        notes.append(f"{number} of {encoding} audio {_UNDECODABLE}: {problems[0]}")
     if any(d.left_over for d in decoders.values()):
         notes.append("the reply ended in the middle of a sample")
     stream = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
@@ -140,6 +141,8 @@ def _status(
     capture: Capture, found: marks.Marks, latency_kind: str, notes: list[str]
 ) -> tuple[str, str | None]:
     faults = [capture.fault] if capture.fault else []
+    if capture.outcome in {"ended", "truncated"} and _nothing_decoded(capture, notes):
+        return "protocol_error", "; ".join([*faults, *notes])
     if capture.outcome != "ended":
         return capture.outcome, "; ".join([*faults, *notes]) or None
     if latency_kind == "text":
@@ -151,6 +154,12 @@ def _status(
     if status == "no_reply" and any(map(_goes_on, found.segments)):
         faults.append("what it said had begun before the question, and went on behind it")
     return status, "; ".join([*faults, *notes]) or None
+
+
+def _nothing_decoded(capture: Capture, notes: list[str]) -> bool:
+    """Return whether audio came, and all of it was broken."""
+    heard = any(capture.rows[index]["samples"] for index, _ in capture.audio)
+    return not heard and any(_UNDECODABLE in note for note in notes)
 
 
 def _goes_on(segment: Mapping[str, Any]) -> bool:

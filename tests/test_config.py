@@ -552,6 +552,7 @@ def test_what_is_not_built_yet_is_refused_by_a_run_and_not_ignored(
             "ask for text replies in [endpoint.options], or remove the key",
         ),
         ("options = {speed = 'fast'}", "options.speed: 'fast'; use "),
+        ("ca_file = '/nowhere/ca.pem'", "ca_file /nowhere/ca.pem: holds no certificates (No such"),
     ],
 )
 def test_what_a_protocol_cannot_carry_is_refused_before_a_run(

@@ -48,6 +48,21 @@ def test_g711_keeps_speech_within_its_quantisation(law: Encoding) -> None:
     assert np.abs(back.astype(int) - samples).max() <= 512
 
 
+def test_what_follows_a_broken_opus_page_is_heard() -> None:
+    encoding, decoding = encoder("opus", 24_000), decoder("opus", 24_000)
+    tone = (np.sin(np.arange(1920) / 20) * 9_000).astype("<i2").tobytes()
+    messages = [encoding.encode(tone) for _ in range(10)]
+    messages[4] = b"x" + messages[4][1:]
+    heard, broken = 0, []
+    for number, message in enumerate(messages):
+        try:
+            heard += len(decoding.decode(message))
+        except ValueError:
+            broken.append(number)
+    assert broken == [4]
+    assert heard == 9 * 1920
+
+
 def test_opus_pages_split_anywhere_decode_to_the_same_length() -> None:
     encoding, decoding = encoder("opus", 24_000), decoder("opus", 24_000)
     tone = (np.sin(np.arange(24_000) / 20) * 9_000).astype("<i2")

@@ -127,6 +127,17 @@ def test_what_cannot_be_decoded_is_said_once_and_the_rest_is_kept(tmp_path: Path
     assert len(audio(tmp_path, "one.reply.flac")[0]) == len(REPLY) // 2
 
 
+@pytest.mark.parametrize("outcome", ["ended", "truncated"])
+def test_a_reply_of_which_nothing_can_be_decoded_breaks_the_protocol(
+    outcome: Outcome, tmp_path: Path
+) -> None:
+    pytest.importorskip("sphn")
+    bad = [piece(b"not Opus at all" * 9, n, "opus") for n in range(3)]
+    row = finished(capture_of(*bad, rows=[ENDED], outcome=outcome), tmp_path)
+    assert row["status"] == "protocol_error"
+    assert "3 pieces of opus audio could not be decoded: " in row["fault"]
+
+
 def test_nothing_at_all_is_an_empty_stream() -> None:
     rate, stream, notes = decode(capture_of(rows=[ENDED]))
     assert (rate, len(stream), notes) == (24_000, 0, [])
