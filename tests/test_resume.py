@@ -123,8 +123,8 @@ def test_what_a_killed_start_left_out_is_written_again(begun: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--limit", "x"], "no whole number"),
-        (["--trials", "1.5"], "no whole number"),
+        (["--limit", "x"], "not a whole number"),
+        (["--trials", "1.5"], "not a whole number"),
         (["--concurrency", "0"], "too small"),
     ],
 )
