@@ -155,8 +155,9 @@ def _parameters(manner: Manner) -> dict[str, object]:
             found[f"{name}_percent"] = getattr(manner, name)
     if manner.emotion:
         found["emotion"] = manner.emotion
-    if manner.pause_ms is not None:
-        found["pause_ms"] = manner.pause_ms
+    for name in ("pause_ms", "longest_pause_ms"):
+        if getattr(manner, name) is not None:
+            found[name] = getattr(manner, name)
     return found
 
 
@@ -305,7 +306,7 @@ class Progress:
             speech_voices.write(pcm, path, self._wanted.form)
             self._new += 1
             self._ms += pcm.ms
-            self._clipped += speech_voices.clipped(pcm)
+            self._clipped += speech_voices.CLIPPED in pcm.warnings
         self._tick()
         return path
 
@@ -325,6 +326,7 @@ class Progress:
         items = "1 item" if whole == 1 else f"{whole} items"
         print(f"{items}: {self._new} spoken ({human_seconds(self._ms / 1000)} of speech){kept}")
         if self._clipped:
-            print(f"{self._clipped} clips were cut off at full scale: use a smaller --volume")
+            clips = "1 clip was" if self._clipped == 1 else f"{self._clipped} clips were"
+            print(f"{clips} {speech_voices.CLIPPED}: use a smaller --volume")
         path = printable(str(self._wanted.output / SUITE))
         print(path)

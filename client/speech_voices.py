@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import dataclass
@@ -24,10 +25,17 @@ ADU = (
 )
 """Four women's and four men's voices, as many as ADU-Bench's own; not the same ones."""
 
+LONGEST_PAUSE_MS = 300.0
+"""Servers take half a second of quiet for the end of a question; a fifth, the strictest."""
+
+CLIPPED = "cut off at full scale"
+"""Warning of a clip that was made louder than there is room for."""
+
 OPENAI = "openai"
 _ENGLISH = ("hibari", "piper")
 _LOWEST, _HIGHEST = 0.64, 1.5  # what espeak-ng's own setting of the pitch reaches
 _MARK = "|"
+_FRAME_S, _QUIET = 0.005, 0.05  # 26 dB below the speech around it
 _TRIES = 7
 _CLOSE = 0.01
 
@@ -43,6 +51,7 @@ class Manner:
         volume: How much louder, percent of the amplitude.
         emotion: A word for the mood; empty for none.
         pause_ms: Silence at every `|` of the text; None where `|` is no mark.
+        longest_pause_ms: What pauses of the voice's own are shortened to; None leaves them.
     """
 
     speaker: str
@@ -51,6 +60,7 @@ class Manner:
     volume: float = 0.0
     emotion: str = ""
     pause_ms: float | None = None
+    longest_pause_ms: float | None = LONGEST_PAUSE_MS
 
     @property
     def pace(self) -> float:
@@ -126,17 +136,33 @@ def speak(manner: Manner, text: str, service: Service | None = None) -> Pcm:
     said = [_piece(manner, piece, service) for piece in pieces if re.search(r"\w", piece)]
     if not said:
         raise ClipError("text", f"nothing to say in {text!r:.60}")
+    if manner.longest_pause_ms is not None:
+        said = [shortened(one, manner.longest_pause_ms) for one in said]
     gap = np.zeros(round((manner.pause_ms or 0) * said[0].rate / 1000), np.float32)
     samples = [said[0].samples]
     for one in said[1:]:
         samples += [gap, one.samples]
-    gain = np.float32(1 + manner.volume / 100)
-    return Pcm(np.clip(np.concatenate(samples) * gain, -1.0, 1.0), said[0].rate)
+    louder = np.concatenate(samples) * np.float32(1 + manner.volume / 100)
+    warnings = (CLIPPED,) if np.abs(louder).max() > 1 else ()
+    return Pcm(np.clip(louder, -1.0, 1.0), said[0].rate, warnings)
 
 
-def clipped(pcm: Pcm) -> bool:
-    """Return whether samples were cut off at full scale."""
-    return bool(np.count_nonzero(np.abs(pcm.samples) >= 1.0) > 1)
+def shortened(pcm: Pcm, longest_ms: float) -> Pcm:
+    """Return audio whose inner pauses are at most so long: the middle of longer ones is cut out."""
+    size = max(1, round(pcm.rate * _FRAME_S))
+    frames = pcm.samples[: len(pcm.samples) // size * size].reshape(-1, size)
+    loudness = np.sqrt(np.mean(np.square(frames), axis=1))
+    if not len(loudness) or not loudness.max():
+        return pcm
+    loud = np.flatnonzero(loudness > _QUIET * np.sqrt(np.mean(loudness[loudness > 0] ** 2)))
+    most = round(longest_ms / 1000 * pcm.rate)
+    kept, start = [], 0
+    for before, after in itertools.pairwise(loud):
+        first, last = (int(before) + 1) * size, int(after) * size
+        if last - first > most:
+            kept.append(pcm.samples[start : first + most // 2])
+            start = last - (most - most // 2)
+    return Pcm(np.concatenate([*kept, pcm.samples[start:]]), pcm.rate, pcm.warnings)
 
 
 def _piece(manner: Manner, text: str, service: Service | None) -> Pcm:

@@ -99,6 +99,7 @@ def wanted(options: Mapping[str, Any]) -> Wanted:
     for word in words:
         if word not in known:
             raise UserError("--variation", f"unknown {word!r}", cure(word, (*known, "all")))
+    longest = options["longest_pause_ms"] or None
     manners = itertools.product(
         speech_voices.named(options["speaker"] or ("",)),
         options["rate"],
@@ -107,7 +108,7 @@ def wanted(options: Mapping[str, Any]) -> Wanted:
         options["emotion"],
     )
     ways = tuple(
-        Said(Manner(speaker, rate, pitch, volume, emotion, options["pause_ms"]), word)
+        Said(Manner(speaker, rate, pitch, volume, emotion, options["pause_ms"], longest), word)
         for (speaker, rate, pitch, volume, emotion), word in itertools.product(manners, words)
     )
     return Wanted(

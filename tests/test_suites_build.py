@@ -74,6 +74,7 @@ def test_a_table_becomes_a_suite_that_is_sound(
         "said": "What is twelve plus seven? Choose the right answer from A, B, C and D. "
         "A. Nineteen. B. Five. C. One thousand. D. Eighty-four.",
         "voice": ESPEAK,
+        "longest_pause_ms": 300.0,
     }
     assert (first["question"], first["options"][2]) == ("What is 12 + 7?", "1,000")
     assert (second["reference"], second["groups"]) == ("B", ["astronomy"])
@@ -100,7 +101,7 @@ def test_hibari_speaks_what_whisper_hears(tmp_path: Path) -> None:
         audio.resample(clip, 16_000).samples
     )
     wanted = "In 1969 the first person walked on the moon. Who?"
-    rate = word_error_rate(wanted, heard.text.partition("Choose")[0])
+    rate = word_error_rate(wanted, heard.text.lower().partition("choose")[0])
     assert isinstance(rate, Scored)
     assert rate.value <= 0.2, heard.text
 
@@ -206,7 +207,8 @@ def test_the_volume_is_a_factor_and_clipping_is_told(
     usual = speak(Manner(ESPEAK), "One two.")
     soft = speak(Manner(ESPEAK, volume=-10), "One two.")
     np.testing.assert_allclose(soft.samples, usual.samples * np.float32(0.9), rtol=1e-6)
-    assert not speech_voices.clipped(soft)
+    assert usual.warnings == soft.warnings == ()
+    assert speak(Manner("piper"), "One two.").warnings == (), "its peak is full scale by itself"
     assert _build(table, "--speaker", ESPEAK, "--volume", "100") == 0
     assert "2 clips were cut off at full scale" in capsys.readouterr().out
 
@@ -223,6 +225,36 @@ def test_a_pause_is_silence_where_the_mark_is() -> None:
 def _longest_silence(samples: NDArray[np.float32]) -> int:
     loud = np.flatnonzero(samples)
     return int(np.diff(loud).max())
+
+
+SENTENCES = "Which one is it? Choose the right answer. A. Venus. B. Mars."
+
+
+@pytest.mark.parametrize("name", ["espeak-ng", "hibari", "piper"])
+def test_no_pause_of_a_voice_is_long_enough_to_end_the_question(name: str) -> None:
+    if name == "espeak-ng":
+        needs(name)
+    usual = speak(Manner(name, longest_pause_ms=None), SENTENCES)
+    short = speak(Manner(name, longest_pause_ms=140), SENTENCES)
+    assert _longest_quiet_ms(usual) > 250, "nothing to shorten"
+    assert _longest_quiet_ms(short) <= 180
+    assert usual.ms > short.ms > usual.ms - 4000
+
+
+def test_short_pauses_and_the_ends_of_a_clip_are_left() -> None:
+    sound = joined(silence(900), voice(300), silence(200), voice(300), silence(900))
+    pcm = audio.Pcm(np.asarray(sound, np.float32), 24_000)
+    assert speech_voices.shortened(pcm, 300).ms == pcm.ms
+    cut = speech_voices.shortened(pcm, 100)
+    assert cut.ms == pytest.approx(pcm.ms - 100, abs=6)
+    np.testing.assert_array_equal(cut.samples[: 24 * 1200], pcm.samples[: 24 * 1200])
+    still = audio.Pcm(np.zeros(1000, np.float32), 24_000)
+    assert speech_voices.shortened(still, 100) is still
+
+
+def _longest_quiet_ms(pcm: audio.Pcm) -> float:
+    loud = np.flatnonzero(np.abs(pcm.samples) > 0.02 * np.abs(pcm.samples).max())
+    return float(np.diff(loud).max()) / pcm.rate * 1000
 
 
 def test_lists_multiply_into_items_of_one_cluster(table: Path) -> None:
@@ -360,11 +392,16 @@ def test_json_lines_of_every_kind_and_language_are_spoken(tmp_path: Path) -> Non
     source.write_text("".join(f"{json.dumps(row)}\n" for row in given))
     assert _build(source, "--speaker", "espeak-ng:{language}") == 0
     lines = {line["id"]: line for line in _lines(tmp_path / "made")}
-    assert lines["de"]["made"] == {"said": "Was sind einundzwanzig Tage?", "voice": "espeak-ng:de"}
+    assert lines["de"]["made"] == {
+        "said": "Was sind einundzwanzig Tage?",
+        "voice": "espeak-ng:de",
+        "longest_pause_ms": 300.0,
+    }
     assert lines["sum"]["reference"] == "4"
     assert lines["mine-0003"]["source"] == "S"
     assert lines["pick"]["kind"] == "choice"
-    assert lines["whole"]["made"] == {"said": "Which? A or B?", "voice": "espeak-ng:en+m3"}
+    assert lines["whole"]["made"]["said"] == "Which? A or B?"
+    assert lines["whole"]["made"]["voice"] == "espeak-ng:en+m3"
     items = {item.item: item for item in _loaded(tmp_path / "made").items}
     assert items["mine-0003"].groups == ("g",)
     assert all(set(line) <= set(KEYS) for line in lines.values())

@@ -56,6 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--pause-ms", type=float, metavar="MS", help="silence where the text has a | (else none)"
     )
+    how.add_argument(
+        "--longest-pause-ms",
+        type=float,
+        default=300.0,
+        metavar="MS",
+        help="longer pauses of a voice are shortened, as servers take them for the end of a "
+        "question (default: 300; 0 leaves them)",
+    )
     text = parser.add_argument_group("what is said")
     text.add_argument("--ask", metavar="SENTENCE", help="asks to choose, before the options")
     text.add_argument(
