@@ -184,6 +184,7 @@ def latex(text: str) -> str:
             text = re.sub(r"([\^_])\{([^{}()\s]{1,2})\}", r"\1\2", text)
             text = re.sub(r"([\^_])\{([^{}]*)\}", r"\1(\2)", text)
         text = re.sub(r"\\(?:left|right|displaystyle)(?![a-zA-Z])", "", text)
+        text = re.sub(r"\\([a-zA-Z]{4,})\s*\{([^{}]*)\}", r" \1 of \2", text)
         text = re.sub(r"\\([a-zA-Z]+|[%$,])", _command, text)
         text = re.sub(r"\\[()\[\]]", "", text)
     return re.sub(r"\$([^$]*[\\^_=+<>×·÷≤≥≠∞√πα-ω][^$]*)\$", r"\1", text)
@@ -208,7 +209,8 @@ def _command(found: re.Match[str]) -> str:
 
 
 def blanks(text: str) -> str:
-    """Speak a gap to be filled in."""
+    """Speak a gap to be filled in, and the bar that MMLU has after "Statement 1"."""
+    text = re.sub(r"\b(Statement [0-9])\s*\|\s*", r"\1: ", text)
     text = re.sub(r"\s*_{2,}(?:\s*,?\s*_{2,})*\s*(?=[.?!,;:])", " blank", text)
     return re.sub(r"\s*_{2,}\s*", " blank ", text)
 
@@ -220,10 +222,10 @@ def functions(text: str) -> str:
     text = re.sub(r"√\s?\(([^()]*)\)", r"√\1", text)
     text = re.sub(r"\blog_\(?([0-9a-z]+)\)?", lambda found: f"log base {found[1]} of", text)
     for name, word in _FUNCTIONS.items():
-        text = re.sub(rf"\b{name}\s?\(([^()]*)\)", rf"{word} of \1", text)
+        text = re.sub(rf"(?<![a-zA-Z]){name}\s?\(([^()]*)\)", rf" {word} of \1", text)
         text = re.sub(rf"\b{name}\s?(?=\()", f"{word} of ", text)
         if name not in {"exp", "max", "min", "det", "lim"}:
-            text = re.sub(rf"\b{name}\s(?=[0-9a-zα-ωθ]\b|[0-9]+)", f"{word} of ", text)
+            text = re.sub(rf"\b{name}\s(?=[0-9a-zA-Zα-ωθ]\b|[0-9]+)", f"{word} of ", text)
     text = re.sub(r"\blim\b", "the limit as", text)
     inside = r"([0-9a-zA-Z+\-*/^ ]{1,20})"
     return re.sub(rf"(?<![\w|])\|{inside}\|(?![\w|])", r"the absolute value of \1", text)
@@ -284,9 +286,11 @@ def operators(text: str) -> str:
         text = re.sub(
             r"(?<=[0-9])-(?=[0-9]|[a-z]\b)|(?<=\b[a-z])-(?=[0-9]|[a-z]\b)", " minus ", text
         )
-    text = re.sub(r"(?<![\w)^])-\s?(?=[a-zA-Z√]\b|\()", "minus ", text)
+    text = re.sub(r"(?<![\w)^])-\s?(?=[a-zA-Z√]\b|[A-Z]{2,3}\b|\()", "minus ", text)
     text = re.sub(r"(?<![0-9a-zA-Z])~\s?(?=[0-9])", "about ", text)
+    text = re.sub(r"(?<=\w)\s~\s(?=[A-Z])", " is distributed as ", text)
     text = re.sub(r"~\s?(?=[A-Za-z(])", "not ", text)
+    text = re.sub(r"(?<=\b[b-z])!|(?<=bracket)\s?!", " factorial", text)
     return re.sub(
         r"(?<=[0-9])!(?=\s*(?:[-/+*=)×÷]|plus\b|minus\b|times\b|equals\b|over\b))",
         " factorial",
@@ -342,9 +346,16 @@ def greek(text: str) -> str:
     """Speak Greek letters that stand alone; Greek words are left."""
     return re.sub(
         r"(?<![Α-Ωα-ωά-ώ])[Α-Ωα-ωςϕϵϑµ](?![Α-Ωα-ωά-ώ])",
-        lambda found: f" {_GREEK_LETTERS.get(found[0].lower(), found[0])} ",
+        _greek_letter,
         text,
     )
+
+
+def _greek_letter(found: re.Match[str]) -> str:
+    name = _GREEK_LETTERS.get(found[0].lower(), found[0])
+    before = found.string[: found.start()][-1:]
+    after = found.string[found.end() :][:1]
+    return f"{' ' * before.isalnum()}{name}{' ' * after.isalnum()}"
 
 
 def signs(text: str) -> str:
@@ -352,6 +363,7 @@ def signs(text: str) -> str:
     for sign, word in _WORDS.items():
         text = text.replace(sign, f" {word} ")
     text = re.sub(r"\s*&\s*", " and ", text)
+    text = re.sub(r"(?<![^\s,])\*(?![^\s,])", "star", text)
     text = re.sub(r"(?<=\w)\s*@\s*(?=\w)", " at ", text)
     text = re.sub(r"(?<=\w)\s\+\s|(?<=\w)\+(?=\W|$)", " plus ", text)
     text = re.sub(r"\s-+\s", ", ", text)
@@ -363,6 +375,7 @@ def tidy(text: str) -> str:
     """Put spaces and pauses in order."""
     text = re.sub(r"\s*\n\s*", _joint, text)
     text = re.sub(r"\s+", " ", text)
+    text = re.sub(r"(?<=[a-zA-Z]),(?=[a-zA-Z])", ", ", text)
     text = re.sub(r"(?:,\s*)+(?=[,.;:?!])", "", text)
     text = re.sub(r"\s+(?=[,.;:?!](?:\s|$))", "", text)
     text = re.sub(r"(?<=[.;:?!])(?:\s*,)+", "", text)

@@ -184,6 +184,8 @@ def money(text: str) -> str:
     def after(found: re.Match[str]) -> str:
         return _amount(found[2], found[1], None)
 
+    text = re.sub(rf"([$€£])({NUMBER})\s?-\s?[$€£]?({NUMBER})(?![\w%])", r"\1\2 to \1\3", text)
+    text = re.sub(rf"([$€£¢]{NUMBER}|{NUMBER}\s?[€£¢])/(?=[a-z])", r"\1 per ", text)
     text = re.sub(rf"(?<![\w])([-]?)(US\$|[$€£¥₹])\s?({NUMBER}){scale}", before, text)
     text = re.sub(rf"(?<![\w.,$])({NUMBER})\s?(USD|EUR|GBP|€|£|¥|₹)(?!\w)", after, text)
     return re.sub(
@@ -212,6 +214,7 @@ def numbers(text: str) -> str:
     text = re.sub(rf"(?<![\w.])({NUMBER})\s?-\s?({NUMBER})(?![\w.]?[0-9])", _ranged, text)
     text = re.sub(r"(?<![\w)])-\s?(?=\.?[0-9])", "minus ", text)
     text = re.sub(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])", " ", text)
+    text = re.sub(r"(?<=[0-9a-zA-Z]),(?=[0-9a-zA-Z])(?![0-9]{3}(?![0-9]))", ", ", text)
     many = r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![0-9])|[0-9]+(?:\.[0-9]+)*|\.[0-9]+"
     return re.sub(many, lambda found: number(found[0]), text)
 

@@ -43,7 +43,6 @@ _UNITS = {
     "Bq": ("becquerel", "becquerels"),
     "Gy": ("gray", "grays"),
     "Sv": ("sievert", "sieverts"),
-    "B": ("byte", "bytes"),
     "bit": ("bit", "bits"),
     "bps": ("bit per second", "bits per second"),
     "dB": ("decibel", "decibels"),
@@ -65,6 +64,7 @@ _PREFIXED = (
     *("m", "g", "L", "l", "s", "Hz", "V", "W", "Wh", "A", "J", "N", "Pa", "C", "F", "T", "H"),
     *("Ω", "mol", "M", "eV", "cal", "Bq", "Gy", "Sv", "B", "bit", "bps", "bar"),
 )
+_BYTES = ("byte", "bytes")
 _PREFIXES = {
     "p": "pico",
     "n": "nano",
@@ -85,8 +85,9 @@ _NOT = frozenset(
 
 
 def _all() -> dict[str, tuple[str, str]]:
+    units_ = {**_UNITS, "B": _BYTES}  # never without a prefix
     made = {
-        f"{letter}{unit}": (f"{prefix}{_UNITS[unit][0]}", f"{prefix}{_UNITS[unit][1]}")
+        f"{letter}{unit}": (f"{prefix}{units_[unit][0]}", f"{prefix}{units_[unit][1]}")
         for unit in _PREFIXED
         for letter, prefix in _PREFIXES.items()
         if f"{letter}{unit}" not in _NOT
@@ -104,6 +105,7 @@ _MEASURE = re.compile(
 _STEP = re.compile(rf"([/·⋅*]?)\s?({_ONE}){_POWER}")
 _POWERS = {"2": " squared", "3": " cubed", "4": " to the fourth"}
 _SOLID = {"m", "ft", "mi", "yd", "cm", "mm", "km", "dm"}  # square feet, cubic meters
+_PER = re.compile(r"\bper (kg|mg|g|lb|oz|mL|L|km|cm|mm|m|mi|ft|gal|hr|h|min|sec|s|yr)\b")
 _RISKY = frozenset("ABCFHKMNTVWJ")  # lone capitals are more often names than units
 
 
@@ -115,13 +117,15 @@ def units(text: str) -> str:
     text = re.sub(r"(?<=[0-9a-z])\s?°", " degrees", text)
     text = re.sub(r"\b([0-9])'\s?([0-9]{1,2})(?:\"|'')", r"\1 feet \2 inches", text)
     text = re.sub(rf"(?<![\w.])({NUMBER})\s?in\.(?=\s|$)", r"\1 inches", text)
-    return _MEASURE.sub(_measured, text)
+    text = _MEASURE.sub(_measured, text)
+    return _PER.sub(lambda found: f"per {_NAMES[found[1]][0]}", text)
 
 
 def _measured(found: re.Match[str]) -> str:
     written, between, unit = found[1], found[2], found[3]
-    if unit in _RISKY and found.string[found.end() :][:1] == "." and between:
-        return found[0]  # "... 5 A. ..." is an option
+    after = found.string[found.end() :][:1]
+    if unit in _RISKY and (after == "." if between else unit not in "VW"):
+        return found[0]  # "... 5 A. ..." is an option, 221B a house
     if between == "-" and len(unit) < 2 and unit != "m":
         return found[0]
     words: list[str] = []

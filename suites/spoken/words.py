@@ -34,6 +34,8 @@ _ABBREVIATIONS = (
     (r"\bvol\.\s?(?=[0-9])", "volume "),
     (r"\b(?:c|ca)\.\s?(?=[0-9])", "circa "),
     (r"§§?\s?(?=[0-9])", "section "),
+    (r"\b(?<=[a-z]\s)Ave\.", "Avenue"),
+    (r"\bapt\.", "apartment"),
     (r"\bInc\.", "Incorporated"),
     (r"\bLtd\.", "Limited"),
     (r"\bCorp\.", "Corporation"),
@@ -136,6 +138,11 @@ def _value(numeral: str) -> int | None:
     )
 
 
+def _state(found: re.Match[str]) -> str:
+    names = {"s": "solid", "l": "liquid", "g": "gas", "aq": "aqueous"}
+    return f" {names[found[1]]}"
+
+
 def chemistry(text: str) -> str:
     """Speak chemical formulas symbol by symbol: H2O, CaCO3, Fe3+, 2H2 + O2 → 2H2O."""
     found_any = False
@@ -144,7 +151,7 @@ def chemistry(text: str) -> str:
         nonlocal found_any
         many, body, charge, sign = found[1], found[2], found[3] or "", found[4] or ""
         symbols = re.findall(r"[A-Z][a-z]?", body)
-        plain = body.replace("(", "").replace(")", "")
+        plain = body.replace("(", " ").replace(")", " ")
         known = all(symbol in ELEMENTS for symbol in symbols)
         certain = re.search(r"[0-9]", body) or sign or body in _COMPOUNDS
         if not known or not certain or body.count("(") != body.count(")"):
@@ -159,6 +166,8 @@ def chemistry(text: str) -> str:
             words.append("plus" if sign == "+" else "minus")
         return " ".join(words)
 
+    if re.search(r"→|->|⟶|⇌|<->", text):
+        text = re.sub(r"(?<=[A-Za-z0-9+)-])\s?\((s|l|g|aq)\)", _state, text)
     text = _FORMULA.sub(spoken, text)
     if found_any:
         text = re.sub(r"\s*(?:→|->|⟶)\s*", " yields ", text)
