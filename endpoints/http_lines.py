@@ -9,6 +9,10 @@ DONE = "[DONE]"
 """What many servers send as the last of their events."""
 
 
+_FIELDS = (":", "event:", "id:", "retry:")
+_STRANGE = 64 * 1024
+
+
 class Lines:
     """Splits a body at line ends.
 
@@ -42,11 +46,17 @@ class Lines:
 
 
 class ServerSentEvents:
-    """Reads the data of events; their names, ids and comments say nothing that is needed here."""
+    """Reads the data of events; their names, ids and comments say nothing that is needed here.
+
+    Attributes:
+        strange: What came in place of events, such as an error page; empty once there is an event.
+    """
 
     def __init__(self) -> None:
+        self.strange = ""
         self._lines = Lines()
         self._data: list[str] = []
+        self._begun = False
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Yield the data of every event that is whole by now."""
@@ -66,6 +76,9 @@ class ServerSentEvents:
             self._data = []
         elif line.startswith("data:"):
             self._data.append(line[5:].removeprefix(" "))
+            self._begun, self.strange = True, ""
+        elif not self._begun and not line.startswith(_FIELDS) and len(self.strange) < _STRANGE:
+            self.strange += f"{line}\n"
 
 
 def _line(data: bytearray) -> str:

@@ -161,7 +161,8 @@ class JsonBody:
         """Return what a last object stands for that nothing has ended."""
         if self._wrapping == "json":
             return self._told([self._whole.decode("utf-8", errors="replace")])
-        return self._told(self._source.end())
+        texts = list(self._source.end())
+        return self._told(texts or [self._events.strange])
 
     @property
     def _source(self) -> Lines | ServerSentEvents:

@@ -13,11 +13,20 @@ from voxmeter.endpoints.codec import Json, Message
 from voxmeter.endpoints.errors import ProtocolError
 from voxmeter.endpoints.events import Event, Fault, ReplyAudio, ReplyText
 from voxmeter.endpoints.fields import Fields, clean, parse_object
+from voxmeter.endpoints.openai_faults import classify
 from voxmeter.endpoints.wav import SniffedAudio, floats_to_pcm16
 
 _PLACE = re.compile(r"-?[0-9]{1,9}")
 _UNSCALED = 16.0  # floats this far over full scale are whole numbers of 16 bits
 _NO_ERROR: Sequence[Json] = (None, False, 0, "", {}, [])
+
+
+def _code(failure: Json) -> str:
+    """Return the name that a failure goes by, as vendors write it; empty where it has none."""
+    if not isinstance(failure, dict) or not isinstance(failure.get("message"), str):
+        return ""
+    code = failure.get("code") or failure.get("type")
+    return code if isinstance(code, str) else ""
 
 
 def at(found: Json, path: str) -> Json:
@@ -85,7 +94,8 @@ class Picker:
         if self._places.error:
             failure = at(told.data, self._places.error)
             if failure not in _NO_ERROR:
-                yield Fault("server", retryable=True, message=self._failure(told, failure))
+                kind, retryable = classify(_code(failure), "", ("server", True))
+                yield Fault(kind, retryable, self._failure(told, failure))
                 return
         if self._places.text:
             yield from self._text(told)
@@ -93,10 +103,12 @@ class Picker:
             yield from self._sound(told)
 
     def _failure(self, told: Fields, failure: Json) -> str:
+        code = _code(failure)
         if isinstance(failure, dict) and isinstance(failure.get("message"), str):
             failure = failure["message"]
         beside = at(told.data, self._places.text) if self._places.text else None
-        parts = [failure if isinstance(failure, str) else json.dumps(failure)]
+        parts = [code] if code else []
+        parts += [failure if isinstance(failure, str) else json.dumps(failure)]
         parts += [beside] if isinstance(beside, str) and beside else []
         return clean(": ".join(parts))[:400]
 

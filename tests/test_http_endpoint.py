@@ -34,7 +34,7 @@ from voxmeter.endpoints.codec import (
     Turn,
 )
 from voxmeter.endpoints.errors import ProtocolError, UserError
-from voxmeter.endpoints.events import Fault, ReplyEnded, ReplyStarted
+from voxmeter.endpoints.events import Event, Fault, ReplyEnded, ReplyStarted
 from voxmeter.endpoints.http_endpoint import client
 from voxmeter.endpoints.http_replies import WavBody
 from voxmeter.endpoints.wav import floats_to_pcm16, wav_file
@@ -381,6 +381,8 @@ def test_what_stands_in_a_place_and_does_not_belong_there_is_told(
         ("no", "no"),
         ({"message": "no", "code": 1}, "no"),
         ({"code": 1}, '{"code": 1}'),
+        ({"code": "no_model"}, '{"code": "no_model"}'),
+        ({"message": "no", "type": "overloaded"}, "overloaded: no"),
         (True, "true"),
     ],
 )
@@ -490,6 +492,22 @@ def test_a_budget_that_is_spent_is_told_from_too_many_requests() -> None:
 
     assert fault("Insufficient balance") == ("quota", False)
     assert fault("Too many requests") == ("busy", True)
+
+
+def test_a_body_in_place_of_events_is_read_for_what_it_says() -> None:
+    def heard(body: bytes) -> list[Event]:
+        return others(hear(client(with_options(reply="sse", reply_text="t")), Response(), body))
+
+    _, fault = heard(b'{"error": {"code": "insufficient_quota",\n "message": "no money"}}')
+    assert isinstance(fault, Fault)
+    assert (fault.kind, fault.message) == ("quota", "insufficient_quota: no money")
+    with pytest.raises(ProtocolError, match="Service is down"):
+        heard(b"Service is down")
+    assert heard(b": ping\nevent: x\n\nthis is ignored\ndata: {}\n\nand this") == [
+        ReplyStarted(),
+        ReplyEnded(),
+    ]
+    assert heard(b"\n\n") == [ReplyStarted(), ReplyEnded()]
 
 
 def test_blank_lines_and_samples_that_are_none_are_nothing() -> None:
