@@ -73,7 +73,9 @@ def opened(path: Path, kind: str | None) -> tuple[str, Path]:
     found = kind or recognised(path)
     known = tuple(sorted(catalog.CHECKS))
     if found is None:
+        own = next(path.glob("*.jsonl"), None)
         cure = f"give the folder of the download, or say what it is: --kind {'|'.join(known)}"
+        cure = f"give the file itself: {own}" if own is not None else cure
         raise UserError(str(path), "looks like no benchmark that is known", cure)
     if found not in known:
         raise UserError("--kind", f"unknown kind {found!r}", catalog.nearest(found, known))

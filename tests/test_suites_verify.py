@@ -289,6 +289,15 @@ def test_what_is_missing_is_told_once(
     assert sum("virology_test/00000001_question.mp3" in line for line in lines) == 1
 
 
+def test_of_a_folder_with_a_file_of_ones_own_the_file_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = _suite(tmp_path, [_row("q1")])
+    status, lines, error = _verified(capsys, tmp_path)
+    assert (status, lines) == (2, [])
+    assert error.endswith(f"looks like no benchmark that is known; give the file itself: {path}\n")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

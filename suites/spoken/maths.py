@@ -157,7 +157,8 @@ _OPERAND = r"[0-9a-zA-Z)\]°%!|^]"
 
 def forms(text: str) -> str:
     """Bring signs that are written in several ways to one: dashes, quotes, raised digits."""
-    text = re.sub(r"[\u00a0\u2000-\u200a\u202f\u205f\u3000]", " ", text)
+    # first of all: later rules look for spaces, and would go through a long run from each of them
+    text = re.sub(r"\s+", lambda found: "\n" if "\n" in found[0] else " ", text)
     text = re.sub(r"[\u00ad\u200b-\u200f\u2060\ufeff]", "", text)
     text = re.sub(r"[‘’ʼ]", "'", text)
     text = re.sub(r"[“”„«»]", '"', text)
