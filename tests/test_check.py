@@ -250,8 +250,9 @@ def test_a_bench_that_is_not_there_is_2(tmp_path: Path, capsys: pytest.CaptureFi
 def test_suites_are_listed_with_those_to_come(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suites", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines][:2] == ["demo", "jsonl"]
-    assert "voxeval            (not in this version)" in lines
+    names = [line.split()[0] for line in lines]
+    assert {"demo", "jsonl", "voxeval"} <= set(names)
+    assert all(line.partition(" ")[2].strip() for line in lines)
 
 
 def test_a_transcriber_that_does_not_know_a_language_is_found(
@@ -265,28 +266,6 @@ def test_a_transcriber_that_does_not_know_a_language_is_found(
     found = capsys.readouterr()
     assert "FAIL transcribe: " in found.out
     assert '"tiny.en" does not know the language "de"; use a multilingual one' in found.err
-
-
-def test_a_file_of_items_is_verified_with_its_clips(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = _items(tmp_path, "q1", "q2")
-    _wav(tmp_path / "q1.wav")
-    assert main(["suites", "verify", str(file)]) == 2
-    found = capsys.readouterr()
-    assert "2 items in 2 clusters (2 open)" in found.out
-    assert found.err == (
-        f"voxmeter: {file}: 1 of 2 clips cannot be used; replace the files listed above\n"
-    )
-    _wav(tmp_path / "q2.wav")
-    assert main(["suites", "verify", str(file)]) == 0
-    assert "2 clips are readable and have sound in them" in capsys.readouterr().out
-    file.write_text('{"id": "q", "text": "Who wrote Hamlet?", "kind": "open"}')
-    assert main(["suites", "verify", str(file)]) == 0
-    assert "no clips to read: every item is a text to be spoken" in capsys.readouterr().out
-    assert main(["suites", "verify", str(tmp_path)]) == 2
-    assert "is a folder; give the .jsonl file" in capsys.readouterr().err
-    assert main(["suites"]) == 2
 
 
 def test_endpoint_kinds_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
