@@ -293,6 +293,16 @@ def test_what_the_library_cannot_do_with_a_clip_is_a_bad_clip() -> None:
         low_pass(few, values, generator("x"))
 
 
+def test_no_chain_makes_a_clip_longer_than_clips_may_be() -> None:
+    long = clicks(4000, 1.0, 460.0, length_s=470)
+    with pytest.raises(
+        ClipError, match=r"tempo would make it 94\d s long; a clip has at most 900 s"
+    ):
+        done(long, {"effect": "tempo", "factor": 0.5})
+    with pytest.raises(ClipError, match="at most 900 s"):
+        done(clicks(4000, 1.0), *[{"effect": "tempo", "factor": 0.5}] * 8)
+
+
 def test_every_environment_that_voxeval_names_can_be_drawn(spoken: Clip) -> None:
     from voxmeter.client.effects.chain import conditioned
     from voxmeter.client.effects.steps import checked, ready

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from voxmeter.client.audio import LIMIT_S
 from voxmeter.client.effects.sound import Random, Sound, Wave, number
 from voxmeter.endpoints.codec import Json
 from voxmeter.endpoints.errors import ClipError, MissingExtraError
@@ -51,8 +52,16 @@ def pitch(sound: Sound, values: Mapping[str, Json], _: Random) -> _Result:
 
 
 def tempo(sound: Sound, values: Mapping[str, Json], _: Random) -> _Result:
-    """Make the speech faster or slower; all of it comes so much earlier or later."""
+    """Make the speech faster or slower; all of it comes so much earlier or later.
+
+    Raises:
+        ClipError: If that makes it longer than any clip may be, as several of them in a row do.
+    """
     factor = number(values, "factor")
+    seconds = len(sound.wave) / sound.rate / factor
+    if seconds > LIMIT_S:
+        limit = f"a clip has at most {LIMIT_S:g} s"
+        raise ClipError("condition", f"tempo would make it {seconds:.0f} s long; {limit}")
     transform = audiomentations().TimeStretch(0.1, 10, leave_length_unchanged=False, p=1.0)
     return sound.faster(_around(sound, transform, factor, {"rate": factor}), factor), {}
 
