@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,14 @@ def test_a_judge_without_work_or_with_items_that_lack_something_is_told(
     assert ["nothing to judge" in note for note in idle.notes] == [True]
     lacking = prepare(config.load(bench(tmp_path, table(service), rubric='rubric = "air-chat"')))
     assert ["3 of 3 items" in note for note in lacking.notes] == [True]
+
+
+def test_a_cost_of_hundreds_is_written_in_full(
+    tmp_path: Path, service: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    which = bench(tmp_path, table(service, more="price_in = 1e6\nprice_out = 0.0"))
+    assert main(["run", str(which), "--dry-run"]) == 0
+    assert re.search(r", about [1-9](?:,?\d)+00 USD;", capsys.readouterr().out)
 
 
 def test_a_dry_run_says_how_many_calls_and_what_they_may_cost(

@@ -203,7 +203,8 @@ def _said_of(judge: JudgeEstimate) -> str:
 
     cost = "cost unknown: no price_in and price_out"
     if judge.cost is not None:
-        cost = f"about {judge.cost:.2g} {judge.currency}"
+        two_digits = float(f"{judge.cost:.2g}")
+        cost = f"about {two_digits:,.12g} {judge.currency}"
     return printable(
         f"judge {judge.name}: at most {judge.asks} calls, an estimated {judge.tokens_in} tokens in "
         f"and {judge.tokens_out} out, {cost}; second asks and reasoning come on top"
