@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `[BENCH] --offline --no-question`."""
     parser.add_argument("bench", nargs="?", type=Path, help="a bench.toml (default: ./bench.toml)")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--offline", action="store_true", help="do not speak to the endpoints")
+    how.add_argument(
+        "--offline", action="store_true", help="do not speak to anybody: no endpoint, no judge"
+    )
     how.add_argument(
         "--no-question", action="store_true", help="open a session with each, ask nothing"
     )
