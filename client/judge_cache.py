@@ -30,7 +30,7 @@ class JudgementCache:
         try:
             row = json.loads(self._path(asked).read_text(encoding="utf-8"))
             return read_replies(row["replies"]) if row["form"] == _FORM else ()
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return ()
 
     def put(self, asked: str, replies: Sequence[Said]) -> None:

@@ -20,7 +20,7 @@ from voxmeter.scoring.agreement import (
     system_means,
 )
 from voxmeter.scoring.definitions import JUDGES
-from voxmeter.scoring.stats import Indices
+from voxmeter.scoring.stats import Indices, Interval, on_scale
 
 Json = dict[str, Any]
 Mean = Callable[[Columns, str, Indices, Floats, int], Json]
@@ -68,10 +68,25 @@ def judge_figure(columns: Columns, rows: Indices, metric: str, mean: Mean, seed:
     both = np.concatenate([kept, failed])
     lowest = np.concatenate([column.value[kept], np.full(len(failed), scale[0])])
     worst = mean(columns, metric, both, lowest, seed)
+    worst |= _on_scale(worst, lowest, columns.cluster[both], scale)
+    entry |= _on_scale(entry, column.value[kept], columns.cluster[kept], scale)
     return entry | {
         "scale": list(scale),
         "failures_lowest": {key: worst[key] for key in (*_LIMITS, "n")},
     }
+
+
+def _on_scale(entry: Json, values: Floats, clusters: Indices, scale: tuple[float, float]) -> Json:
+    """Return the limits of a mean rating, none of them off the scale or falsely certain."""
+    found = Interval(*(entry[key] for key in _LIMITS))
+    if found.value is None:
+        return {}
+    kept = on_scale(found, values, clusters.astype(np.int64), scale)
+    return {"low": _maybe(kept.low), "high": _maybe(kept.high)}
+
+
+def _maybe(value: float | None) -> float | None:
+    return None if value is None else _rounded(value)
 
 
 def judges_block(columns: Columns, seed: int) -> Json | None:

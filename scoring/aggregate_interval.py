@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 from voxmeter.scoring.aggregate import Node, Path, leaf_of, shares
-from voxmeter.scoring.stats import Floats, Indices, Interval, item_means, mean_interval, wilson
+from voxmeter.scoring.stats import Floats, Indices, Interval, item_means, mean_interval, on_scale
 
 RESAMPLES = 2000
 _FEW_CLUSTERS, _MOST_CLUSTERS = 5, 5000
@@ -121,20 +121,11 @@ class Aggregated:
         """Return the figure of items that all count alike."""
         kept = self._items_of(node)
         values, clusters = self._values[kept], self._clusters[kept]
-        k = len(np.unique(clusters))
-        if self._bounds and k > 1 and not np.ptp(values):
-            # A bootstrap of equal values would claim certainty; no values between the bounds
-            # could be less certain than those of a rate.
-            least, greatest = self._bounds
-            share = (float(values[0]) - least) / (greatest - least)
-            found = wilson(share * k, k, level=level)
-            low, high = (
-                None if one is None else least + one * (greatest - least) for one in found[1:]
-            )
-            return Interval(float(values[0]), low, high)
         rate = self._bounds == (0.0, 1.0)
         mean = mean_interval(values, kept, clusters, rate=rate, level=level, seed=self._seed)
-        return None if mean is None else self._within(mean)
+        if mean is None or self._bounds is None:
+            return mean
+        return on_scale(mean, values, clusters, self._bounds, level=level)
 
     def _within(self, found: Interval) -> Interval:
         if self._bounds is None or found.low is None or found.high is None:

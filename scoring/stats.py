@@ -217,6 +217,39 @@ def mean_interval(
     return found
 
 
+def on_scale(
+    found: Interval,
+    values: Floats,
+    clusters: Indices,
+    bounds: tuple[float, float],
+    *,
+    level: float = 0.95,
+) -> Interval:
+    """Return the interval of a mean of values that have a scale: no limit lies beyond it.
+
+    Values that are all equal get Wilson's interval on the scale, with the number of clusters as n:
+    a bootstrap of them would claim certainty, and no values between the bounds could be less
+    certain than those of a rate.
+
+    Args:
+        found: Of the same values.
+        values: Shape (n,), on the scale.
+        clusters: Shape (n,), integers naming clusters.
+        bounds: The scale's ends.
+        level: Coverage aimed at.
+    """
+    least, greatest = bounds
+    width = greatest - least
+    k = len(np.unique(clusters))
+    if k > 1 and not np.ptp(values):
+        share = wilson((float(values[0]) - least) / width * k, k, level=level)
+        if share.low is not None and share.high is not None:
+            return Interval(found.value, least + share.low * width, least + share.high * width)
+    if found.low is None or found.high is None:
+        return found
+    return Interval(found.value, max(least, found.low), min(greatest, found.high))
+
+
 def percentile(
     samples: Floats,
     fraction: float,

@@ -466,6 +466,15 @@ def test_ratings_on_several_scales_have_no_mean_and_groups_have_theirs(tmp_path:
     assert (groups["five"]["value"], groups["five"]["scale"]) == (4, [1, 5])
 
 
+def test_equal_ratings_are_no_certainty(tmp_path: Path) -> None:
+    replies = {f"q{n}": "a ball" for n in range(8)}
+    with chat(lambda _: "10") as service, run(tmp_path, replies) as folder:
+        entry = scored(folder, bench(judge(service)))["cells"][0]["metrics"][SCORE]
+    assert (entry["value"], entry["high"]) == (10.0, 10.0)
+    assert 6 < entry["low"] < 8
+    assert 6 < entry["failures_lowest"]["low"] < 8
+
+
 def test_a_judge_that_order_moves_is_warned_of(tmp_path: Path) -> None:
     def prefers_the_first(body: Any) -> str:
         return "9" if fenced(body)[1][0] == "response" else "3"
@@ -494,7 +503,7 @@ def test_a_model_that_changes_under_its_name_is_warned_of(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "[]", '{"form": 1, "replies": [{"raw": 7}]}', '{"form": 9}']
+    "damage", ["", "[]", "[" * 100_000, '{"form": 1, "replies": [{"raw": 7}]}', '{"form": 9}']
 )
 def test_a_damaged_cache_only_costs_another_ask(tmp_path: Path, damage: str) -> None:
     with chat(by_words) as service:

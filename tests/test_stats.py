@@ -15,6 +15,7 @@ from voxmeter.scoring.stats import (
     half_up,
     item_means,
     mean_interval,
+    on_scale,
     percentile,
     wilson,
 )
@@ -246,3 +247,15 @@ def holds(interval: Interval | None, truth: float) -> bool:
     return (interval.low is None or interval.low <= truth) and (
         interval.high is None or truth <= interval.high
     )
+
+
+def test_a_mean_on_a_scale_has_no_limit_beyond_it_and_equal_values_are_not_certain() -> None:
+    found = on_scale(Interval(9.5, 8.0, 11.0), np.array([9.0, 10.0]), singles(2), (0, 10))
+    assert found == (9.5, 8.0, 10.0)
+    equal = on_scale(Interval(3.0, 3.0, 3.0), np.full(24, 3.0), singles(24), (1, 5))
+    share = wilson(12, 24)
+    assert share.low is not None
+    assert share.high is not None
+    assert equal == (3.0, 1 + 4 * share.low, 1 + 4 * share.high)
+    alone = Interval(3.0, None, None)
+    assert on_scale(alone, np.full(2, 3.0), np.zeros(2, np.int64), (1, 5)) == alone
