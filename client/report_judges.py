@@ -31,9 +31,10 @@ def tables(block: Json) -> Iterator[str | Table]:
         block: `judges` of summary.json.
     """
     yield (
-        "Ratings are those of chat models. Each reply is rated in both orders of reference and "
-        "response where the prompt has both; the rating is the mean, the difference the position "
-        "gap. docs/judges.md says what they are asked and how they are read."
+        "Ratings are those of chat models. Where the prompt shows reference and response, each "
+        "reply is rated in both orders of them, unless the bench names one: the rating is the "
+        "mean, the difference the position gap. docs/judges.md says what they are asked and "
+        "how they are read."
     )
     heads = ["judge", "model", "prompts", "answered", "endpoint failed", "judge failed", "asks"]
     heads += ["second asks", "from cache", "tokens in", "tokens out", "cost"]

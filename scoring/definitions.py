@@ -114,7 +114,8 @@ JUDGES: Mapping[str, Definition] = {
     "judge_score": Definition(
         "score",
         "higher",
-        "Mean rating of the judge over both orders of reference and response, in the unit of the "
+        "Mean rating of the judge over both orders of reference and response (over one where the "
+        "bench names one), in the unit of the "
         "prompt's scale; replies that were not rated are counted beside it.",
         "mean",
     ),

@@ -121,6 +121,7 @@ def verify(path: Path) -> Iterator[str]:
     for domain, count in _other_counts(found.entries).items():
         if count < COUNTS[domain]:
             yield f"{'/'.join(domain)} has {count} entries, and the paper counts {COUNTS[domain]}"
+    yield from _unknown(found.entries)
 
 
 def _from(base: Path, text: str) -> Path:
@@ -239,13 +240,18 @@ def _counted(entries: Sequence[Entry]) -> Iterator[str]:
             f"{'/'.join(domain)} {count} ({COUNTS[domain]})" for domain, count in other.items()
         )
         yield f"entries where the paper counts others (in brackets): {listed}"
-    counts = Counter((entry.dataset, _domain(entry)) for entry in entries)
-    for domain, count in counts.items():
-        if domain not in COUNTS:
-            yield f"{'/'.join(domain)} ({count} entries) is none of the paper's 28 domains"
-    absent = [one for one in DATASETS if one not in {dataset for dataset, _ in counts}]
+    yield from _unknown(entries)
+    datasets = {entry.dataset for entry in entries}
+    absent = [one for one in DATASETS if one not in datasets]
     if absent:
         yield (
             f"{', '.join(absent)} is not asked, so the overall figure is of "
             f"{len(DATASETS) - len(absent)} of 4"
         )
+
+
+def _unknown(entries: Sequence[Entry]) -> Iterator[str]:
+    counts = Counter((entry.dataset, _domain(entry)) for entry in entries)
+    for domain, count in counts.items():
+        if domain not in COUNTS:
+            yield f"{'/'.join(domain)} ({count} entries) is none of the paper's 28 domains"

@@ -322,6 +322,12 @@ def test_written_references_replace_those_of_the_download(tmp_path: Path) -> Non
     assert told(suite, "1 references are of no question here", "ADU-Skill/gone:1")
 
 
+def test_verify_names_domains_that_the_paper_does_not_have(tmp_path: Path) -> None:
+    root = adu_world.write(tmp_path, {"ADU-Skill/wizardry": [line("1.wav", "a")]})
+    found = list(adu_bench.verify(root))
+    assert found[-1] == "ADU-Skill/wizardry (1 entries) is none of the paper's 28 domains"
+
+
 def test_verify_names_every_single_problem(tmp_path: Path) -> None:
     lines = [
         line("1.wav", "a"),
