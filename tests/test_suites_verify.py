@@ -160,8 +160,9 @@ def test_many_faults_of_a_sort_are_counted(
     path = _suite(tmp_path, [_row(f"q{number}") for number in range(1, 9)])
     for number in range(1, 9):
         (tmp_path / f"q{number}.wav").unlink()
-    _, lines, _ = _verified(capsys, path)
+    _, lines, error = _verified(capsys, path)
     assert [line for line in lines if "more like it" in line] == ["FAIL ... and 3 more like it"]
+    assert ": 8 faults; " in error
 
 
 def test_some_are_decoded_and_all_with_decode(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from voxmeter.client.suite_check import Recordings
     from voxmeter.endpoints.errors import UserError
     from voxmeter.suites.suite import Suite
+
+_MORE = re.compile(r"(?:\.\.\.|…) and (\d+) more like it")
+"""The line that stands for the faults of a sort that are not named."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +100,8 @@ class Report:
 
     def fault(self, line: str) -> None:
         """Print what has to be mended."""
-        self.faults += 1
+        more = _MORE.fullmatch(line)
+        self.faults += int(more[1]) if more else 1
         print(f"FAIL {self.shown(line)}", flush=True)
 
     def note(self, line: str) -> None:
