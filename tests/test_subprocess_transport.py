@@ -69,10 +69,9 @@ def outcome(capture: Capture) -> tuple[str, str]:
 
 def running(process: int) -> bool:
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or read
         return False
-    state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     return state != "Z"
 
 
