@@ -24,6 +24,8 @@ class Tally:
         bill: What asking took, by name; 0 where nothing was asked, NaN where it is not known.
         low: Lower end of the scale of a rating; NaN without one.
         high: Upper end.
+        put: Whether a reply was to be put to the judge; what has no clip, no transcript or no
+            reference was not.
         models: Names of the model, as it was asked for.
         served: Names of the model, as the service told.
         prompts: Rubric -> beginnings of the prompt's hash.
@@ -34,6 +36,7 @@ class Tally:
     bill: dict[str, Floats]
     low: Floats
     high: Floats
+    put: NDArray[np.bool_]
     models: set[str] = field(default_factory=set)
     served: set[str] = field(default_factory=set)
     prompts: dict[str, set[str]] = field(default_factory=dict)
@@ -43,7 +46,7 @@ class Tally:
     def empty(cls, count: int) -> Tally:
         """Return a tally of a judge that nobody asked."""
         bill = {name: np.zeros(count) for name in BILL}
-        return cls(bill, np.full(count, np.nan), np.full(count, np.nan))
+        return cls(bill, np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, np.bool_))
 
     def take(self, index: int, detail: Row) -> None:
         """Take what the newest row of one trial says."""
@@ -51,6 +54,7 @@ class Tally:
             if "prompt" not in detail:  # nothing was asked; a row with a prompt goes beside one
                 self._forget(index)
             return
+        self.put[index] = True
         for name in BILL:
             value = detail.get(name)
             known = isinstance(value, int | float) and not isinstance(value, bool)
@@ -65,6 +69,7 @@ class Tally:
     def _forget(self, index: int) -> None:
         for column in self.bill.values():
             column[index] = 0.0
+        self.put[index] = False
         self.low[index] = self.high[index] = math.nan
 
     def _name(self, detail: Row) -> None:

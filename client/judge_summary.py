@@ -121,8 +121,10 @@ def _judge(columns: Columns, name: str, tally: Tally) -> Json:
         "trials": int(np.count_nonzero(trials)),
         "scored": int(np.count_nonzero(scored)),
         "endpoint_failed": int(np.count_nonzero(trials & ~scored & ~left_out)),
-        "judge_failed": int(np.count_nonzero(left_out)),
-        "reasons": _reasons(columns, name, left_out),
+        "judge_failed": int(np.count_nonzero(left_out & tally.put)),
+        "reasons": _reasons(columns, name, left_out & tally.put),
+        "not_asked": int(np.count_nonzero(left_out & ~tally.put)),
+        "not_asked_reasons": _reasons(columns, name, left_out & ~tally.put),
         **took,
         "currency": tally.currencies.copy().pop() if len(tally.currencies) == 1 else None,
     }

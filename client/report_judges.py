@@ -33,11 +33,19 @@ def tables(block: Json) -> Iterator[str | Table]:
     yield (
         "Ratings are those of chat models. Where the prompt shows reference and response, each "
         "reply is rated in both orders of them, unless the bench names one: the rating is the "
-        "mean, the difference the position gap. docs/judges.md says what they are asked and "
-        "how they are read."
+        "mean, the difference the position gap. Not asked was what has no clip, no transcript "
+        "or nothing to compare with. docs/judges.md says what is asked and how it is read."
     )
-    heads = ["judge", "model", "prompts", "answered", "endpoint failed", "judge failed", "asks"]
-    heads += ["second asks", "from cache", "tokens in", "tokens out", "cost"]
+    heads = [
+        "judge",
+        "model",
+        "prompts",
+        "answered",
+        "endpoint failed",
+        "not asked",
+        "judge failed",
+    ]
+    heads += ["asks", "second asks", "from cache", "tokens in", "tokens out", "cost"]
     yield heads, [_row(judge) for judge in block["judges"]]
     if block["agreement"]:
         yield (
@@ -61,6 +69,7 @@ def _row(judge: Json) -> list[str]:
         markdown(prompts),
         f"{judge['scored']} of {judge['trials']}",
         str(judge["endpoint_failed"]),
+        str(judge["not_asked"]),
         str(judge["judge_failed"]),
         *(_known(judge[name]) for name in ("asks", "second_asks", "cached")),
         *(_known(judge[name]) for name in ("tokens_in", "tokens_out")),

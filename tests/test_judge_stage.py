@@ -321,6 +321,20 @@ def test_an_item_that_lacks_what_a_prompt_needs_is_not_asked_about(tmp_path: Pat
         assert values(folder, SCORE) == {"q0": "item has no reference"}
     assert service.bodies == []
     assert summary["cells"][0]["metrics"][SCORE]["left_out"] == 1
+    told = summary["judges"]["judges"][0]
+    assert (told["judge_failed"], told["not_asked"]) == (0, 1)
+    assert told["not_asked_reasons"] == {"item has no reference": 1}
+    assert "judge-unscored" not in {one["code"] for one in summary["warnings"]}
+
+
+def test_a_clip_of_ours_that_could_not_be_spoken_is_no_failure_of_the_judge(
+    tmp_path: Path,
+) -> None:
+    lost = [trial("q1", status="bad_clip", reply_channel="text")]
+    with chat(by_words) as service, run(tmp_path, {"q0": "a ball"}, trials=lost) as folder:
+        told = scored(folder, bench(judge(service)))["judges"]["judges"][0]
+    assert (told["trials"], told["scored"], told["judge_failed"]) == (2, 1, 0)
+    assert told["not_asked_reasons"] == {"bad_clip": 1}
 
 
 OWN = """+++
