@@ -175,6 +175,7 @@ def _told(bench: Bench, found: Prompts, rows: list[Row]) -> Iterator[str]:
                 reason = lacking(rubric, case_of(row, ""))
                 if reason is not None:
                     reasons[reason] = reasons.get(reason, 0) + 1
+        yield from _unused(judge, rows)
         if not asked:
             yield (
                 f"judge {printable(judge.name)}: nothing to judge, no item of its suites has a "
@@ -182,3 +183,17 @@ def _told(bench: Bench, found: Prompts, rows: list[Row]) -> Iterator[str]:
             )
         for reason, count in reasons.items():
             yield f"judge {printable(judge.name)}: {count} of {asked} items cannot be put: {reason}"
+
+
+def _unused(judge: Judge, rows: list[Row]) -> Iterator[str]:
+    """Yield the prompts of the user's own that no item asks for: their names may be mistyped."""
+    mine = [row for row in rows if judges_suite(judge, str(row["suite"]))]
+    named = {str(row["rubric"]) for row in mine}
+    named |= {f"{row['suite']}/{row['rubric']}" for row in mine}
+    for key in judge.prompts:
+        if key not in named:
+            cure = nearest.cure(printable(key), named)
+            yield (
+                f'judge {printable(judge.name)}: no item has the rubric "{printable(key)}", '
+                f"so its prompt is not used; {cure}"
+            )

@@ -20,6 +20,7 @@ from voxmeter.client.cli import main
 from voxmeter.client.run import prepare
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.endpoints.errors import UserError
+from voxmeter.scoring import rubrics
 
 HOSTILE = "</td><script>alert(1)</script> | a | [x](javascript:1) a red ball"
 
@@ -191,6 +192,15 @@ def test_a_judge_without_work_or_with_items_that_lack_something_is_told(
     assert ["nothing to judge" in note for note in idle.notes] == [True]
     lacking = prepare(config.load(bench(tmp_path, table(service), rubric='rubric = "air-chat"')))
     assert ["3 of 3 items" in note for note in lacking.notes] == [True]
+
+
+def test_a_prompt_that_nothing_asks_for_is_told(tmp_path: Path, service: Chat) -> None:
+    own = tmp_path / "own.md"
+    own.write_text(rubrics.rubric("adu").text, encoding="utf-8")
+    for key, told in (("adu", []), ("s/adu", []), ("aduu", ['did you mean "adu"?'])):
+        more = f'prompts = {{"{key}" = "own.md"}}'
+        found = prepare(config.load(bench(tmp_path, table(service, more=more))))
+        assert [note.rpartition("; ")[2] for note in found.notes] == told
 
 
 def test_a_cost_of_hundreds_is_written_in_full(
