@@ -110,7 +110,8 @@ def _check(bench: Bench, endpoint: Endpoint, item: Item) -> Iterator[str]:
     found, suite = traits(bench, endpoint), f'suite "{printable(item.suite)}"'
     place = f'{bench.source}: [[endpoint]] "{printable(endpoint.name)}"'
     if item.shots_via == "history":
-        _check_history(place, endpoint.kind, found, item, suite)
+        clip = _clip_cure(bench, endpoint, found)
+        _check_history(place, endpoint.kind, found, item, suite, clip)
     elif found.full_duplex:
         yield (
             f"{endpoint.name} hears and speaks at once, and may answer the worked examples of "
@@ -127,8 +128,17 @@ def _check(bench: Bench, endpoint: Endpoint, item: Item) -> Iterator[str]:
         )
 
 
-def _check_history(place: str, kind: str, found: Traits, item: Item, suite: str) -> None:
+def _clip_cure(bench: Bench, endpoint: Endpoint, found: Traits) -> str:
+    """Return how examples could be sent in one clip instead, or what else to do."""
     clip = 'write options = {few_shot_via = "clip"} for the suite'
+    if found.full_duplex or found.turn_end != "silence":
+        return clip
+    if _can_commit(bench, endpoint):
+        return f'{clip} and turn_end = "commit" for the endpoint'
+    return "write few_shot = 0"
+
+
+def _check_history(place: str, kind: str, found: Traits, item: Item, suite: str, clip: str) -> None:
     if not found.history:
         raise UserError(
             place,

@@ -106,6 +106,17 @@ def test_earlier_turns_need_a_protocol_that_carries_them(tmp_path: Path) -> None
     )
 
 
+def test_the_way_out_of_earlier_turns_is_one_that_works(tmp_path: Path) -> None:
+    small(tmp_path).write()
+    elevenlabs = {"kind": "elevenlabs", "more": 'url = "wss://127.0.0.1:1/x"\nmodel = "m"'}
+    line = refused(bench(tmp_path, elevenlabs, HISTORY))
+    assert line.endswith("; write few_shot = 0, or run them apart (--only)")
+    assert (
+        'write options = {few_shot_via = "clip"} for the suite and turn_end = "commit" for the '
+        "endpoint, or put tables"
+    ) in refused(bench(tmp_path, REALTIME, HISTORY))
+
+
 def test_earlier_turns_of_an_assistant_need_words(tmp_path: Path) -> None:
     small(tmp_path).write()
     line = refused(bench(tmp_path, REALTIME, HISTORY))
