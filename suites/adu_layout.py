@@ -67,7 +67,8 @@ def open_download(root: Path, place: str, datasets: Sequence[str]) -> Download:
     """Return the entries of a download.
 
     Args:
-        root: The folder that holds `input/`, or the one that holds the folders of datasets.
+        root: The folder that holds `input/`, or the one that holds the folders of datasets; the
+            recordings may lie beside `input/` as well as in it.
         place: Starts errors.
         datasets: Those to be read, as far as they are there.
 
@@ -89,7 +90,7 @@ def open_download(root: Path, place: str, datasets: Sequence[str]) -> Download:
         )
     entries: list[Entry] = []
     problems: list[str] = []
-    recordings = _Recordings(inside)
+    recordings = _Recordings((inside,) if inside == root else (inside, root))
     for dataset, path in files:
         for number, line in _lines(path):
             try:
@@ -162,7 +163,7 @@ def _answers(value: object) -> tuple[str, ...]:
 class _Recordings:
     """Where recordings lie, told by listing each folder once."""
 
-    root: Path
+    roots: tuple[Path, ...]
     listed: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def find(self, dataset: str, file: str, audio: str) -> tuple[Path, int | None]:
@@ -181,10 +182,10 @@ class _Recordings:
             raise ValueError(f"audio {audio!r:.80} leads out of the download")
         if dataset in parts:
             inner = parts[parts.index(dataset) + 1 :]
-            places = [os.path.join(self.root, dataset, *inner)]  # noqa: PTH118 - twice as fast
+            ways = [(dataset, *inner)]
         else:
-            homes = ((), (dataset,), (dataset, file))
-            places = [os.path.join(self.root, *home, *parts) for home in homes]  # noqa: PTH118
+            ways = [(*home, *parts) for home in ((), (dataset,), (dataset, file))]
+        places = [os.path.join(root, *way) for root in self.roots for way in ways]  # noqa: PTH118 - twice as fast
         for place in places:
             folder, name = os.path.split(place)
             size = self._sizes(folder).get(name)

@@ -168,6 +168,17 @@ def test_recordings_are_found_from_any_folder_that_a_line_may_mean(tmp_path: Pat
     assert not told(loaded(root), "missing")
 
 
+def test_recordings_may_lie_beside_input_as_in_the_published_tree(tmp_path: Path) -> None:
+    root = adu_world.write(tmp_path / "ADU-Bench")
+    for dataset in sorted((root / "input").iterdir()):
+        (root / dataset.name).mkdir()
+        for folder in [one for one in dataset.iterdir() if one.is_dir()]:
+            folder.rename(root / dataset.name / folder.name)
+    suite = loaded(root)
+    assert suite.items
+    assert all(path.is_file() for item in suite.items for path in item.files())
+
+
 @pytest.mark.parametrize("inside", [True, False])
 def test_the_folder_of_the_download_or_its_input_may_be_given(tmp_path: Path, inside: bool) -> None:
     root = adu_world.write(tmp_path)

@@ -104,6 +104,14 @@ def test_quiet_before_speech_is_kept_for_seconds_only() -> None:
     assert len(ears.close().samples()) <= 4 * RATE
 
 
+@pytest.mark.parametrize("speech_s", [3, 8, 20])
+def test_a_turn_that_quiet_ends_is_whole_however_long_it_is(speech_s: float) -> None:
+    clip = babble(RATE, speech_s)
+    stream = np.concatenate([silence(300), clip, silence(400)])
+    (turn,) = listen(stream, hearing())
+    assert len(turn.samples()) >= len(silence(300)) + len(clip)
+
+
 def test_of_a_turn_over_the_limit_the_beginning_is_lost() -> None:
     ears = hearing(detect=False, limit_s=2)
     listen(np.concatenate([babble(RATE, 5.0), silence(100)]), ears)

@@ -118,7 +118,8 @@ class Hearing:
         self._pieces.append(Piece(self._heard, samples, t_ns))
         self._heard += len(samples)
         changes = self._gate.hear(samples) if self.detect else []
-        self._trim()
+        if not changes:  # whoever is told that a turn has ended takes it whole
+            self._trim()
         return changes
 
     def close(self) -> Captured:
