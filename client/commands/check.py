@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -190,7 +191,6 @@ def _check_suites(bench: Bench, findings: Findings) -> list[Suite]:
 
 def _check_conditions(bench: Bench, findings: Findings) -> None:
     from voxmeter.client.conditions import check_condition
-    from voxmeter.client.effects.steps import effects
 
     used = {name for suite in bench.suites for name in bench.suite_conditions(suite)}
     for condition in bench.conditions:
@@ -198,8 +198,15 @@ def _check_conditions(bench: Bench, findings: Findings) -> None:
             what = f"condition {condition.name}"
             with findings.may_fail(what):
                 check_condition(bench, condition)
-                names = " or ".join(dict.fromkeys(name for name, _ in effects(condition.chain)))
-                findings.good(what, names or "does nothing")
+                steps = (" or ".join(_effects(step)) for step in condition.chain)
+                findings.good(what, ", then ".join(steps) or "does nothing")
+
+
+def _effects(step: Mapping[str, Any]) -> Sequence[str]:
+    """Return the names of what one step of a chain may do."""
+    from voxmeter.client.effects.steps import effects
+
+    return list(dict.fromkeys(name for name, _ in effects([step])))
 
 
 def _check_clips(suite: Suite, findings: Findings) -> None:

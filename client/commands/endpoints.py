@@ -44,9 +44,10 @@ def _show(name: str) -> int:
     from voxmeter.endpoints.errors import UserError
 
     kinds, presets = catalog.names(), preset.names()
-    if name not in {*kinds, *presets}:
+    known = list(dict.fromkeys([*kinds, *presets]))
+    if name not in known:
         found = f'there is no endpoint kind or preset "{name}"'
-        raise UserError("voxmeter endpoints", found, nearest.cure(name, [*kinds, *presets]))
+        raise UserError("voxmeter endpoints", found, nearest.cure(name, known))
     if name in kinds:
         _show_kind(catalog.find(name, "voxmeter endpoints"))
     if name in presets:

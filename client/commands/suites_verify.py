@@ -157,7 +157,8 @@ def _tell(found: Recordings, report: Report) -> None:
         clips = plural(found.channels, "recording has", "recordings have")
         report.note(f"{clips} several channels: they are mixed to one")
     if not found.count:
-        print("no recordings: every item is a text to be spoken")
+        spoken = "no recordings: every item is a text to be spoken"
+        print("no recording can be used" if found.faults else spoken)
         return
     rate = f", {next(iter(found.rates))} Hz" if len(found.rates) == 1 else ""
     length = human_seconds(found.ms / 1000)

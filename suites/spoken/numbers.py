@@ -316,8 +316,8 @@ def _plain(words: str) -> str:
 def _num2words() -> Callable[..., str]:
     try:
         from num2words import num2words
-    except ImportError as error:
-        raise MissingExtraError("numbers in words", str(error), "build") from None
+    except ImportError:
+        raise MissingExtraError("numbers in words", "num2words", "build") from None
     return num2words  # type: ignore[no-any-return]
 
 
