@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from voxmeter.client import report_csv, report_markdown, table
+from voxmeter.client import report_csv, report_leaderboard, report_markdown, table
 from voxmeter.client.jsonlines import disk
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.summary import read_run, summary_of
@@ -118,8 +118,12 @@ def text_of(kind: str, folders: Sequence[RunFolder], published: str | None = Non
         published: Name of published figures beside theirs; a table of trials has none.
     """
     if kind == "md":
-        for folder in folders:
-            yield from markdown_report(folder, summarised(folder, published))
+        summaries = [summarised(folder, published) for folder in folders]
+        if len(folders) > 1:
+            board = ("# voxmeter: several runs", *report_leaderboard.lines(summaries), "")
+            yield from (f"{line}\n" for line in board)
+        for folder, summary in zip(folders, summaries, strict=True):
+            yield from markdown_report(folder, summary)
     elif kind == "csv":
         yield from csv_report(folders)
     else:

@@ -21,6 +21,8 @@ MOST_DELTAS = 500
 """Text deltas marked on one timeline; a page of ticks tells no more."""
 
 _NS_A_MS = 1e6
+_AT_ONCE = frozenset({"request", "text"})
+"""Kinds of latency whose t0 is the moment that the whole question was sent."""
 
 
 @dataclass(slots=True)
@@ -192,6 +194,7 @@ def _timeline(line: TrialLine, rows: Sequence[Row]) -> Json:
     marks = {name: round(t0_ms + ms, 3) for name, ms in after.items() if ms is not None}
     return {
         "marks": {"speech_end": round(t0_ms, 3)} | marks,
+        "sent": line.trial.get("latency_kind") in _AT_ONCE,
         "stalls": _spans(line.trial.get("stall_spans"), t0_ms),
         "deltas": _deltas(rows),
     }

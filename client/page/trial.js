@@ -47,7 +47,8 @@ function timeline(found) {
   const shown = Object.entries(marks).sort((a, b) => a[1] - b[1]);
   const ends = [];
   const labels = shown.map(([name, at]) => {
-    const text = `${MARKS[name]}  ${name === "speech_end" ? "t0" : "+" + whole(at - marks.speech_end)}`.replace("+-", "−");
+    const called = name === "speech_end" && found.timeline.sent ? "question sent" : MARKS[name];
+    const text = `${called}  ${name === "speech_end" ? "t0" : "+" + whole(at - marks.speech_end)}`.replace("+-", "−");
     const long = text.length * 6.4;
     const start = Math.min(x(at), width - 10 - long);
     let level = ends.findIndex((end) => start > end + 8);
@@ -55,8 +56,8 @@ function timeline(found) {
     ends[level] = start + long;
     const y = top - 12 - level * 16;
     const main = name === "speech_end" || name === "audible";
-    return [svg("line", { class: "mark-line" + (main ? " main" : ""), x1: x(at), x2: x(at), y1: y + 4, y2: bottom }),
-      label(start, y, text, { class: main ? "ink" : "" })];
+    return { line: svg("line", { class: "mark-line" + (main ? " main" : ""), x1: x(at), x2: x(at), y1: y + 4, y2: bottom }),
+      text: label(start, y, text, { class: main ? "ink" : "" }) };
   });
   const playhead = svg("line", { class: "playhead", x1: left, x2: left, y1: top, y2: bottom, visibility: "hidden" });
   const picture = svg("svg", { viewBox: `0 0 ${width} ${bottom + 46}`, class: "timeline", role: "img", "aria-label": "Timeline" },
@@ -70,7 +71,7 @@ function timeline(found) {
       svg("title", null, `stall of ${asMs(to - from)}`))),
     deltas.map((at) => svg("line", { class: "delta", x1: x(at), x2: x(at), y1: bottom + 3, y2: bottom + 10 })),
     ticks(0, ms / 1000, 10).map((at) => label(x(at * 1000), bottom + 28, `${plain(at)} s`, { "text-anchor": "middle" })),
-    labels, playhead);
+    labels.map((one) => one.line), labels.map((one) => one.text), playhead);
   return { picture, playhead, x, back: (at) => Math.max(0, ((at - left) / (width - 10 - left)) * ms), width };
 }
 
@@ -118,7 +119,8 @@ function shownTrial(row, found) {
   const other = found.heard && found.wrote && found.heard !== found.wrote ? found.wrote : "";
   return [
     el("div", { class: "card" }, line && line.picture, el("p", { class: "note" },
-      "Times are milliseconds from t0, the end of the user's speech. The shaded stretch is what the user waited; dark red in the reply is a stall; ticks below are text as it came. Click to hear from there."), sound(found, line)),
+      found.timeline.sent ? "This endpoint got the whole question at once: t0 is when it was sent, and both lanes begin there. " : "Times are milliseconds from t0, the end of the user's speech. ",
+      "The shaded stretch is what the user waited; dark red in the reply is a stall; ticks below are text as it came. Click to hear from there."), sound(found, line)),
     el("div", { class: "pair" },
       el("div", { class: "card" }, el("h3", null, "Question"), el("p", { class: "said" }, found.question || "(only spoken)"),
         found.options.length > 0 && el("p", { class: "note" }, found.options.map((one, index) => `${String.fromCharCode(65 + index)}. ${one}`).join("   ")),
