@@ -42,7 +42,7 @@ A_FILE = 100
 SNIPPET = 120
 """Characters of a reply in the list of trials; its details have all."""
 
-_SCRIPTS = ("draw.js", "charts.js", "trials.js", "trial.js", "page.js")
+_SCRIPTS = ("draw.js", "charts.js", "changes.js", "trials.js", "trial.js", "page.js")
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _PART = re.compile(r"\d{3,}\.js")
 

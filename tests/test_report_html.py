@@ -288,6 +288,10 @@ def test_a_trial_is_heard_from_its_files_and_its_timeline_has_its_marks(
     assert tab.value("document.querySelectorAll('.timeline .stall').length") == 1
     assert tab.value("document.querySelectorAll('.timeline path').length") == 2
     assert tab.value("document.querySelector('mark').textContent") == "B"
+    whole = tab.value("document.querySelector('.wave-user').getAttribute('d').length")
+    tab.value("document.getElementById('near').click()")
+    closer = tab.value("document.querySelector('.wave-user').getAttribute('d').length")
+    assert closer < whole * 0.9  # it begins 0.3 s before t0
     lengths = tab.value(
         """Promise.all([...document.querySelectorAll("audio")].map((one) => new Promise(
         (done, failed) => { one.onerror = () => failed(new Error(one.src));
@@ -311,9 +315,54 @@ def test_several_runs_stand_side_by_side_as_columns(
     )
     assert heads == ["endpoint", "suite", "condition", *"ABABAB"]
     assert tab.value("document.getElementById('count').textContent") == "8 trials"
+    moved = "[...document.querySelectorAll('#changes tbody tr')].map((e) => e.textContent)"
+    assert tab.value(moved) == []  # both runs are the same
     tab.open(address(page, "#1:bot/demo/q1/clean/1"))
     tab.until("document.getElementById('said')")
     assert tab.value("document.querySelector('#trial h2').textContent").startswith("q1 B · bot")
+    assert tab.problems == []
+
+
+def test_what_moved_between_two_runs_is_listed_with_a_link_to_hear_it(
+    tmp_path: Path, tab: Tab
+) -> None:
+    def made(name: str, slower: float, right: float) -> RunFolder:
+        rows = [trial(f"q{n}", first_audible_ms=400.0 + n * slower) for n in range(4)]
+        kind = "commit" if slower else "live"  # never compared
+        rows.append(trial("q9", latency_kind=kind, endpoint="other", first_audible_ms=slower))
+        scores = [score(row, value=right if row["item"] == "q1" else 1.0) for row in rows]
+        items = [item(row["item"]) for row in rows]
+        return build(tmp_path / name, items, rows, scores)
+
+    with made("was", 0.0, 1.0) as one, made("is", 50.0, 0.0) as other:
+        tab.open(address(page_on(one, other, to=tmp_path / "page.html")))
+    rows = tab.value(
+        "[...document.querySelectorAll('#changes tbody tr')].map((row) => "
+        "[...row.children].slice(3, 9).map((cell) => cell.textContent))"
+    )
+    assert rows == [
+        ["q1", "right", "wrong", "400", "450", "+50"],  # an answer that changed comes first
+        ["q3", "right", "right", "400", "550", "+150"],
+        ["q2", "right", "right", "400", "500", "+100"],
+    ]
+    tab.value("document.querySelector('#changes tbody tr:nth-child(2) a:last-child').click()")
+    tab.until("document.querySelector('#trial h2')")
+    assert tab.value("document.querySelector('#trial h2').textContent").startswith("q3 B · bot")
+    assert tab.problems == []
+
+
+def test_on_paper_the_page_is_light_and_the_list_has_what_matters(tmp_path: Path, tab: Tab) -> None:
+    with many(tmp_path, 60) as folder:
+        page = page_on(folder)
+    tab.dark(dark=True)
+    tab.open(address(page))
+    tab.value("window.dispatchEvent(new Event('beforeprint')); 0")
+    assert tab.value("document.documentElement.dataset.theme") == "light"
+    assert tab.value("document.querySelectorAll('.rows .row').length") == 60
+    tab.value("window.dispatchEvent(new Event('afterprint')); 0")
+    assert tab.value("document.documentElement.dataset.theme") == "dark"
+    assert tab.value("document.querySelectorAll('.rows .row').length") < 60
+    tab.dark(dark=False)
     assert tab.problems == []
 
 

@@ -148,8 +148,8 @@ function instrumentPart() {
     const clock = (run.machine || {}).clock;
     return el("dl", { class: "facts" }, fact("run", many ? `${run.letter}: ${run.name}` : null),
       fact("latencies left out", el("span", { class: late ? "bad" : null }, `${late}, as this machine was too late itself`)),
-      fact("clock", "one monotonic clock (perf_counter_ns) for all that was sent and all that came" + (clock ? `: ${words(clock)}` : "")),
-      fact("hosts", run.audit.hosts.join(", ")), fact("voxmeter", run.voxmeter), fact("pacing", run.pacing), fact("machine", run.machine && words(run.machine)));
+      fact("clock", "one monotonic clock (perf_counter_ns) for all that was sent and all that came" + (clock ? `: ${clock}` : "")),
+      fact("hosts", run.audit.hosts.join(", ")), fact("voxmeter", run.voxmeter), fact("pacing", run.pacing), fact("machine", run.machine && words({ ...run.machine, clock: undefined })));
   });
   const calibrated = data.runs.filter((run) => run.calibration).map((run) => [el("h3", null, (many ? run.letter + ": " : "") + `Calibration of ${run.calibration.measured_at || "this machine"}`),
     el("div", { class: "card" }, table(["sessions at once", "mark", "n", "error p50, ms", "p99, ms", "largest, ms"],
@@ -200,6 +200,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 function theme(name) {
+  state.theme = name;
   document.documentElement.dataset.theme = name;
   document.getElementById("theme").textContent = name === "dark" ? "Light" : "Dark";
 }
@@ -209,7 +210,7 @@ try { own = localStorage.getItem("voxmeter-theme") || ""; } catch { /* a browser
 theme(own || (system.matches ? "dark" : "light"));
 system.addEventListener("change", () => { if (!own) theme(system.matches ? "dark" : "light"); });
 document.getElementById("theme").addEventListener("click", () => {
-  own = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  own = state.theme === "dark" ? "light" : "dark";
   theme(own);
   try { localStorage.setItem("voxmeter-theme", own); } catch { /* kept for this page alone */ }
 });
@@ -227,7 +228,7 @@ const parts = [
   accuracy && part("accuracy", "Accuracy", data.meanings.accuracy && data.meanings.accuracy.text, el("div", { class: "card" }, accuracy)),
   latencyPart(),
   scatter && part("both", "Accuracy against latency", null, el("div", { class: "card" }, scatter)),
-  groupsPart(), conditionsPart(), judgesPart(), failuresPart(), trialsPart(), instrumentPart(),
+  changesPart(), groupsPart(), conditionsPart(), judgesPart(), failuresPart(), trialsPart(), instrumentPart(),
 ].filter(Boolean);
 main.append(...parts);
 document.getElementById("sections").append(...parts.map((one) => el("a", { href: "#" + one.id }, one.querySelector("h2").textContent.replace("The instrument's own error", "Instrument"))));

@@ -23,11 +23,12 @@ function details(row, act) {
   document.head.append(script);
 }
 
-function wave(text, x, ms, middle, half, kind) {
+function wave(text, x, from, ms, middle, half, kind) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const step = ms / bytes.length;
   let up = "", down = "";
   bytes.forEach((byte, index) => {
+    if (index * step < from) return;
     const at = x(index * step).toFixed(1), tall = Math.max(0.4, (byte / 255) * half);
     up += `L${at} ${(middle - tall).toFixed(1)}`;
     down = `L${at} ${(middle + tall).toFixed(1)}` + down;
@@ -37,14 +38,14 @@ function wave(text, x, ms, middle, half, kind) {
 
 const MARKS = { speech_end: "speech ends", text: "first text", packet: "first packet", audible: "first audible", endpointing: "server: user stopped", end: "reply ends" };
 
-function timeline(found) {
+function timeline(found, from) {
   const { marks = {}, stalls = [], deltas = [] } = found.timeline;
   const ms = Math.max(found.ms || 0, ...Object.values(marks), ...deltas) * 1.01;
   if (!ms) return null;
   const width = 1160, left = 56, top = 84, half = 38, gap = 14;
-  const x = scale(0, ms, left, width - 10);
+  const x = scale(from, ms, left, width - 10);
   const user = top + half, reply = user + 2 * half + gap, bottom = reply + half;
-  const shown = Object.entries(marks).sort((a, b) => a[1] - b[1]);
+  const shown = Object.entries(marks).filter(([, at]) => at >= from).sort((a, b) => a[1] - b[1]);
   const ends = [];
   const labels = shown.map(([name, at]) => {
     const called = name === "speech_end" && found.timeline.sent ? "question sent" : MARKS[name];
@@ -65,25 +66,45 @@ function timeline(found) {
     known(marks.speech_end) && known(marks.audible) && marks.audible > marks.speech_end
       && svg("rect", { class: "wait", x: x(marks.speech_end), y: top, width: x(marks.audible) - x(marks.speech_end), height: bottom - top }),
     label(left - 8, user + 4, "user", { "text-anchor": "end", class: "ink" }), label(left - 8, reply + 4, "reply", { "text-anchor": "end", class: "ink" }),
-    found.peaks && wave(found.peaks[0], x, found.ms, user, half - 3, "wave-user"),
-    found.peaks && found.peaks.length > 1 && wave(found.peaks[1], x, found.ms, reply, half - 3, "wave-reply"),
+    found.peaks && wave(found.peaks[0], x, from, found.ms, user, half - 3, "wave-user"),
+    found.peaks && found.peaks.length > 1 && wave(found.peaks[1], x, from, found.ms, reply, half - 3, "wave-reply"),
     stalls.map(([from, to]) => svg("rect", { class: "stall", x: x(from), y: reply - half, width: Math.max(1.5, x(to) - x(from)), height: 2 * half },
       svg("title", null, `stall of ${asMs(to - from)}`))),
-    deltas.map((at) => svg("line", { class: "delta", x1: x(at), x2: x(at), y1: bottom + 3, y2: bottom + 10 })),
-    ticks(0, ms / 1000, 10).map((at) => label(x(at * 1000), bottom + 28, `${plain(at)} s`, { "text-anchor": "middle" })),
+    deltas.filter((at) => at >= from).map((at) => svg("line", { class: "delta", x1: x(at), x2: x(at), y1: bottom + 3, y2: bottom + 10 })),
+    ticks(from / 1000, ms / 1000, 10).map((at) => label(x(at * 1000), bottom + 28, `${plain(at)} s`, { "text-anchor": "middle" })),
     labels.map((one) => one.line), labels.map((one) => one.text), playhead);
-  return { picture, playhead, x, back: (at) => Math.max(0, ((at - left) / (width - 10 - left)) * ms), width };
+  return { picture, playhead, x, back: (at) => Math.max(from, from + ((at - left) / (width - 10 - left)) * (ms - from)), width };
 }
 
 const fact = (name, value) => (known(value) && value !== "" ? [el("dt", null, name), el("dd", null, value)] : null);
 const words = (value) => {
   if (typeof value === "number") return plain(value);
   if (Array.isArray(value)) return value.map(words).join(", ") || "none";
-  if (value && typeof value === "object") return Object.entries(value).map(([name, one]) => `${name} ${words(one)}`).join(", ");
+  if (value && typeof value === "object") return Object.entries(value).filter(([, one]) => known(one)).map(([name, one]) => `${name} ${words(one)}`).join(", ");
   return String(value);
 };
 
-function sound(found, line) {
+// The timeline with its sound; a long question can be left out, so that the wait is seen closely.
+function heard(found) {
+  const holder = el("div", null);
+  const end = (found.timeline.marks || {}).speech_end || 0;
+  const line = {};
+  const draw = (from) => {
+    Object.assign(line, timeline(found, from));
+    if (line.picture) holder.replaceChildren(line.picture);
+  };
+  draw(0);
+  if (!line.picture) return [null, sound(found, null)];
+  const near = el("button", { type: "button", "aria-pressed": "false", id: "near", onclick: () => {
+    const on = near.getAttribute("aria-pressed") !== "true";
+    near.setAttribute("aria-pressed", String(on));
+    near.textContent = on ? "Whole trial" : "From the end of speech";
+    draw(on ? Math.max(0, end - 300) : 0);
+  } }, "From the end of speech");
+  return [[end > 500 && el("div", { class: "controls" }, near), holder], sound(found, line, holder)];
+}
+
+function sound(found, line, holder) {
   if (!found.audio && !found.reply) return el("p", { class: "note" }, "No recording of this trial was kept.");
   const both = found.audio && el("audio", { controls: true, preload: "none", src: found.audio, "aria-label": "Both sides" });
   const reply = found.reply && el("audio", { controls: true, preload: "none", src: found.reply, "aria-label": "The reply alone" });
@@ -94,7 +115,7 @@ function sound(found, line) {
       line.playhead.setAttribute("x2", at);
       line.playhead.setAttribute("visibility", "visible");
     });
-    line.picture.addEventListener("click", (event) => {
+    holder.addEventListener("click", (event) => {
       const box = line.picture.getBoundingClientRect();
       both.currentTime = line.back(((event.clientX - box.left) / box.width) * line.width) / 1000;
       both.play();
@@ -112,20 +133,20 @@ function judged(one) {
 }
 
 function shownTrial(row, found) {
-  const line = timeline(found);
+  const [picture, player] = heard(found);
   const [before, answer, after] = found.read;
   const right = trials.right[row];
-  const heard = found.heard || found.wrote;
+  const reply = found.heard || found.wrote;
   const other = found.heard && found.wrote && found.heard !== found.wrote ? found.wrote : "";
   return [
-    el("div", { class: "card" }, line && line.picture, el("p", { class: "note" },
+    el("div", { class: "card" }, picture, el("p", { class: "note" },
       found.timeline.sent ? "This endpoint got the whole question at once: t0 is when it was sent, and both lanes begin there. " : "Times are milliseconds from t0, the end of the user's speech. ",
-      "The shaded stretch is what the user waited; dark red in the reply is a stall; ticks below are text as it came. Click to hear from there."), sound(found, line)),
+      "The shaded stretch is what the user waited; dark red in the reply is a stall; ticks below are text as it came. Click to hear from there."), player),
     el("div", { class: "pair" },
       el("div", { class: "card" }, el("h3", null, "Question"), el("p", { class: "said" }, found.question || "(only spoken)"),
         found.options.length > 0 && el("p", { class: "note" }, found.options.map((one, index) => `${String.fromCharCode(65 + index)}. ${one}`).join("   ")),
         el("h3", null, found.heard ? "Reply, as it was heard" : "Reply, as it was written"),
-        el("p", { class: "said", id: "said" }, answer ? [before, el("mark", null, answer), after] : heard || "(nothing)"),
+        el("p", { class: "said", id: "said" }, answer ? [before, el("mark", null, answer), after] : reply || "(nothing)"),
         other && [el("h3", null, "The model's own text"), el("p", { class: "said" }, other)],
         el("dl", null, fact("right answer", found.reference), fact("answer found", found.answer),
           fact("verdict", known(right) ? el("span", { class: right ? "good" : "bad" }, right ? "right" : "wrong") : null),

@@ -61,10 +61,14 @@ function select() {
   });
 }
 
+// On paper only what identifies a trial and what came of it.
+const PAPER = ["run", "endpoint", "condition", "item", "trial", "status", "right", "answer", "reference", "first_audible_ms", "reply"];
 const list = el("div", { class: "card", id: "list", tabindex: "0", "aria-label": "Trials" });
 const rowsBox = el("div", { class: "rows" });
 const count = el("span", { id: "count" });
-const grid = listColumns.map((column) => column.wide + "px").join(" ");
+const screenGrid = listColumns.map((column) => column.wide + "px").join(" ");
+const paperColumns = listColumns.filter((column) => PAPER.includes(column.name));
+const paperGrid = paperColumns.map((column) => `minmax(0, ${Math.min(column.wide, 220)}fr)`).join(" ");
 
 function listHead() {
   const head = el("div", { class: "row head" }, listColumns.map((column) => {
@@ -79,9 +83,9 @@ function listHead() {
       ? el("select", { "aria-label": "Only " + shown, "data-filter": column.name, onchange: change }, el("option", { value: "" }, "all"),
         distinct(allRows().map(column.get)).filter((value) => value !== "").sort().map((value) => el("option", { value }, String(value))))
       : el("input", { "aria-label": "Only " + shown, "data-filter": column.name, placeholder: column.numeric ? "> < a-b" : "has", oninput: change, spellcheck: "false" });
-    return el("div", { class: column.numeric ? "n" : null }, button, filter);
+    return el("div", { class: column.numeric ? "n" : null, "data-column": column.name }, button, filter);
   }));
-  head.style.gridTemplateColumns = grid;
+  head.style.gridTemplateColumns = screenGrid;
   return head;
 }
 const allRows = () => Array.from({ length: total }, (_, row) => row);
@@ -94,12 +98,13 @@ function shownCell(column, row) {
 }
 
 function fill(all) {
+  const columns = all ? paperColumns : listColumns, grid = all ? paperGrid : screenGrid;
   const first = all ? 0 : Math.max(0, Math.floor(list.scrollTop / ROW) - 8);
   const last = all ? Math.min(shownRows.length, 500) : Math.min(shownRows.length, first + Math.ceil((list.clientHeight || 600) / ROW) + 20);
   rowsBox.style.height = (all ? last : shownRows.length) * ROW + "px";
   rowsBox.replaceChildren(...shownRows.slice(first, last).map((row, index) => {
     const line = el("div", { class: "row" + (first + index === state.at ? " at" : ""), "data-row": row, onclick: () => { state.at = first + index; openRow(row); } },
-      listColumns.map((column) => el("div", { class: (column.numeric ? "n" : "")
+      columns.map((column) => el("div", { class: (column.numeric ? "n" : "")
         + (column.name === "right" ? (trials.right[row] === 1 ? " good" : trials.right[row] === 0 ? " bad" : "") : "")
         + (column.name === "status" && !["ok", "warm-up"].includes(statusOf(row)) ? " bad" : "") || null }, shownCell(column, row))));
     line.style.gridTemplateColumns = grid;
@@ -128,8 +133,15 @@ function refresh(quiet) {
 function trialsPart() {
   list.append(listHead(), rowsBox);
   list.addEventListener("scroll", () => fill());
-  window.addEventListener("beforeprint", () => fill(true));
-  window.addEventListener("afterprint", () => fill());
+  const paper = (on) => {
+    const head = list.querySelector(".head");
+    head.style.gridTemplateColumns = on ? paperGrid : screenGrid;
+    for (const cell of head.children) cell.hidden = on && !PAPER.includes(cell.dataset.column);
+    document.documentElement.dataset.theme = on ? "light" : state.theme;
+    fill(on);
+  };
+  window.addEventListener("beforeprint", () => paper(true));
+  window.addEventListener("afterprint", () => paper(false));
   const clear = el("button", { type: "button", onclick: () => { state.filters = {}; state.sort = ""; refresh(); } }, "Show all");
   return part("trials", "Trials", null,
     el("div", { class: "controls" }, count, clear, el("span", null, el("kbd", null, "j"), " ", el("kbd", null, "k"), " move, ",
