@@ -49,7 +49,7 @@ function changesChart(metric, chosenRun) {
 }
 
 function changesPart() {
-  const metrics = data.latencies.filter((name) => data.runs.some((_, run) => run && pairsOf(run, name).some((pair) => known(pair.change))));
+  const metrics = ordered.filter((name) => data.runs.some((_, run) => run && pairsOf(run, name).some((pair) => known(pair.change))));
   if (!many || !metrics.length) return null;
   const runs = data.runs.map((run, number) => [String(number), `${run.letter} against ${data.runs[0].letter}`]).slice(1);
   return part("changes", "What moved", `Each item that ${data.runs[0].letter} and another run share under the same names, its mean now less its mean then: boxes over items, right of zero is slower. Below, answers that changed, then the largest changes of latency; voxmeter compare says which are real.`,

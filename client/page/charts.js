@@ -40,7 +40,20 @@ function scatterChart(metric) {
   const pad = (Math.max(...values) - Math.min(...values)) * 0.08 || 50;
   const low = Math.min(Math.min(...values) - pad, Math.min(...values)), high = Math.max(...values) + pad;
   const x = scale(low, high, left, width - 20), y = scale(0, 1, bottom, 12);
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" },
+  const points = shown.map((cell) => [x(cell.metrics[metric].p50.value), y(cell.metrics.accuracy.value)]);
+  const taken = points.map(([cx, cy]) => [cx - 7, cx + 7, cy - 7, cy + 7]);
+  // A name stands where it covers no point and no other name, else in the point's title alone.
+  const named = (text, cx, cy) => {
+    const long = text.length * 6.6;
+    for (const [dx, dy] of [[11, -9], [-11 - long, -9], [11, 18], [-11 - long, 18]]) {
+      const box = [cx + dx, cx + dx + long, cy + dy - 12, cy + dy + 3];
+      const free = box[0] > left && box[1] < width - 4 && box[2] > 0 && box[3] < bottom
+        && taken.every((one) => box[0] > one[1] || box[1] < one[0] || box[2] > one[3] || box[3] < one[2]);
+      if (free) { taken.push(box); return label(cx + dx, cy + dy, text, { class: "ink" }); }
+    }
+    return null;
+  };
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" },
     across(x, low, high, 12, bottom, whole),
     [0, 0.25, 0.5, 0.75, 1].map((at) => [svg("line", { class: "grid", x1: left, x2: width - 20, y1: y(at), y2: y(at) }),
       label(left - 8, y(at) + 4, at * 100 + "%", { "text-anchor": "end" })]),
@@ -49,14 +62,14 @@ function scatterChart(metric) {
       const time = cell.metrics[metric].p50, right = cell.metrics.accuracy;
       const one = seriesOf(cell.run, cell.endpoint);
       const cx = x(time.value), cy = y(right.value);
-      const end = cx > width * 0.75;
       return svg("g", { class: one.color },
         known(time.low) && known(time.high) && svg("line", { class: "whisker", x1: x(time.low), x2: x(time.high), y1: cy, y2: cy }),
         known(right.low) && known(right.high) && svg("line", { class: "whisker", x1: cx, x2: cx, y1: y(right.low), y2: y(right.high) }),
         svg("circle", { class: "point", cx, cy, r: 6.5 }),
-        shown.length <= 16 && label(cx + (end ? -11 : 11), cy - 9, cut(one.name + "  " + (conditions.length > 1 || suites.length > 1 ? place(cell) : ""), 44), { class: "ink", "text-anchor": end ? "end" : "start" }),
+        named(cut(one.name + (conditions.length > 1 || suites.length > 1 ? " " + place(cell) : ""), 44), cx, cy),
         svg("title", null, `${one.name} ${place(cell)}: ${percent(right.value)}, ${asMs(time.value)}`));
     }));
+  return [legend(distinct(shown.map((cell) => seriesOf(cell.run, cell.endpoint)))), picture];
 }
 
 // Every valid latency of a selection, sorted, by series.
@@ -132,14 +145,14 @@ function groupChart(suite, condition) {
       return svg("g", { class: seriesOf(cell.run, cell.endpoint).color },
         svg("rect", { class: "bar", x: left, y: at, width: Math.max(1, x(entry.value) - left), height: bar, rx: 1.5 }),
         known(entry.low) && svg("line", { class: "whisker", x1: x(entry.low), x2: x(entry.high), y1: at + bar / 2, y2: at + bar / 2 }),
-        label(width - 4, at + bar - 1, `${percent(entry.value)}  n ${entry.n}`, { "text-anchor": "end", class: "ink" }),
+        label(width - 4, at + bar - 1, `${percent(entry.value)} · n ${entry.n}`, { "text-anchor": "end", class: "ink" }),
         svg("title", null, `${seriesOf(cell.run, cell.endpoint).name}, ${names.join(" / ")}: ${percent(entry.value)}`));
     });
     const middle = (top + y) / 2 + 3;
     y += gap;
     return [label(left - 12 , middle, cut((names.length > 1 ? "↳ " : "") + names.at(-1), 38), { "text-anchor": "end", class: names.length > 1 ? "" : "ink" }), bars];
   });
-  return [legend(shown.map((cell) => seriesOf(cell.run, cell.endpoint))),
+  return [legend(distinct(shown.map((cell) => seriesOf(cell.run, cell.endpoint)))),
     svg("svg", { viewBox: `0 0 ${width} ${y + 22}`, role: "img" }, across(x, 0, 1, 0, y, (at) => at * 100 + "%"), rows)];
 }
 
@@ -159,7 +172,7 @@ function boxChart(rows, shape) {
         svg("line", { class: "whisker", x1: least, x2: largest, y1: y, y2: y }),
         svg("rect", { class: "box", x: lower, y: y - 8, width: Math.max(1, upper - lower), height: 16 }),
         svg("line", { class: "whisker", x1: median, x2: median, y1: y - 8, y2: y + 8 }),
-        label(width - 4, y + 4, `${shape(row.box[2])}  n ${row.n}`, { "text-anchor": "end", class: "ink" }),
+        label(width - 4, y + 4, `${shape(row.box[2])} · n ${row.n}`, { "text-anchor": "end", class: "ink" }),
         svg("title", null, `${row.name}: lowest, quartiles, highest ${row.box.map(shape).join(", ")}`));
     }));
 }

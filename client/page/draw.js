@@ -68,6 +68,9 @@ const legend = (shown) => el("div", { class: "legend" }, shown.map((one) => el("
   el("i", { class: "dot" }), el("span", null, one.name, one.control ? " (control)" : ""))));
 
 const cells = data.runs.flatMap((run, number) => run.cells.map((cell) => ({ ...cell, run: number })));
+// The latency that matters most comes first wherever one is chosen.
+const FIRST = ["first_audible_ms", "first_packet_ms", "first_text_ms"];
+const ordered = [...FIRST.filter((name) => data.latencies.includes(name)), ...data.latencies.filter((name) => !FIRST.includes(name))];
 const distinct = (values) => [...new Set(values)];
 const suites = distinct(cells.map((cell) => cell.suite));
 const conditions = distinct(cells.map((cell) => cell.condition));

@@ -49,8 +49,7 @@ const every = (names) => (names.length > 1 ? [["", "all"]] : []).concat(names.ma
 const named = (name) => [name, name.replace(/_ms$/, "").replaceAll("_", " ")];
 
 function latencyPart() {
-  const order = ["first_audible_ms", "first_packet_ms", "first_text_ms"];
-  const metrics = [...order.filter((name) => data.latencies.includes(name)), ...data.latencies.filter((name) => !order.includes(name))];
+  const metrics = ordered;
   if (!metrics.length) return null;
   const kinds = distinct(series.map((one) => one.kind).filter(Boolean));
   const note = "Left of a curve lies the share of trials that were faster; below, every trial, with the median as a point. Trials whose latency this machine spoiled are left out."
@@ -88,7 +87,7 @@ function analysisBoxes(shown, run, endpoint) {
 }
 
 function conditionsPart() {
-  const metrics = data.latencies.filter((name) => differences(name).length);
+  const metrics = ordered.filter((name) => differences(name).length);
   const boxes = metrics.length > 0 && [el("h3", null, "Change of latency, item by item"),
     el("p", { class: "note" }, "For each item, its mean under a condition less its mean without: lowest, quartiles, highest. Right of zero is slower."),
     chosen((metric) => boxChart(differences(metric), /_ms$/.test(metric) ? whole : plain), [["latency", metrics.map(named)]])];
