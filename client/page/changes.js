@@ -1,14 +1,15 @@
 // Two runs side by side: what each item took and whether it was right, then and now.
 const MOVED = 25;
 
+const namesAcross = trials.cells.map(([, ...cell]) => JSON.stringify(cell));
+
 function meansOf(run, metric) {
   const found = new Map();
   for (let row = 0; row < total; row += 1) {
-    const [of, endpoint, suite, condition] = cellOf(row);
-    if (of !== run || statusOf(row) === "warm-up") continue;
-    const name = JSON.stringify([endpoint, suite, condition, trials.item[row]]);
+    if (cellOf(row)[0] !== run || statusOf(row) === "warm-up") continue;
+    const name = namesAcross[trials.cell[row]] + "\n" + trials.item[row];
     const one = found.get(name) || { sum: 0, n: 0, right: 0, scored: 0, row };
-    if (counted(row) && known(trials[metric][row])) { one.sum += trials[metric][row]; one.n += 1; }
+    if (counted(row) && known((trials[metric] || [])[row])) { one.sum += trials[metric][row]; one.n += 1; }
     if (known(trials.right[row])) { one.right += trials.right[row]; one.scored += 1; }
     found.set(name, one);
   }
@@ -21,7 +22,7 @@ const kindOf = (run, [endpoint, suite, condition]) => (cells.find((cell) => cell
 function pairsOf(run, metric) {
   const [before, after] = [meansOf(0, metric), meansOf(run, metric)];
   return [...after].filter(([name]) => before.has(name)).map(([name, now]) => {
-    const was = before.get(name), parts = JSON.parse(name);
+    const was = before.get(name), parts = [...JSON.parse(name.slice(0, name.indexOf("\n"))), trials.item[now.row]];
     const timed = was.n && now.n && kindOf(0, parts) === kindOf(run, parts);
     const scored = was.scored && now.scored;
     return { parts, was, now, change: timed ? now.sum / now.n - was.sum / was.n : null,
@@ -49,8 +50,10 @@ function changesChart(metric, chosenRun) {
 }
 
 function changesPart() {
-  const metrics = ordered.filter((name) => data.runs.some((_, run) => run && pairsOf(run, name).some((pair) => known(pair.change))));
-  if (!many || !metrics.length) return null;
+  if (!many || !data.runs.some((_, run) => run && pairsOf(run, ordered[0] || "").length)) return null;
+  const timed = (run, name) => trials[name].some((value, row) => known(value) && cellOf(row)[0] === run);
+  const metrics = ordered.filter((name) => timed(0, name) && data.runs.some((_, run) => run && timed(run, name)));
+  if (!metrics.length) return null;
   const runs = data.runs.map((run, number) => [String(number), `${run.letter} against ${data.runs[0].letter}`]).slice(1);
   return part("changes", "What moved", `Each item that ${data.runs[0].letter} and another run share under the same names, its mean now less its mean then: boxes over items, right of zero is slower. Below, answers that changed, then the largest changes of latency; voxmeter compare says which are real.`,
     chosen(changesChart, [["latency", metrics.map(named)], ["runs", runs]]));

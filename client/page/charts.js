@@ -1,6 +1,7 @@
 // Charts as plain SVG, from the figures of the summaries and from the list of trials.
 const trials = data.trials;
 const total = trials.key.length;
+const cellNames = trials.cells.map((cell) => JSON.stringify(cell));
 const cellOf = (row) => trials.cells[trials.cell[row]];
 const statusOf = (row) => trials.words[trials.status[row]];
 const counted = (row) => trials.valid[row] && ["ok", "truncated"].includes(statusOf(row));
@@ -184,8 +185,7 @@ function differences(metric) {
   const means = new Map();
   for (let row = 0; column && row < total; row += 1) {
     if (!known(column[row]) || !counted(row)) continue;
-    const [run, endpoint, suite, condition] = cellOf(row);
-    const name = JSON.stringify([run, endpoint, suite, condition]);
+    const name = cellNames[trials.cell[row]];
     if (!means.has(name)) means.set(name, new Map());
     const items = means.get(name);
     const [sum, count] = items.get(trials.item[row]) || [0, 0];
