@@ -13,7 +13,7 @@ from typing import Any
 
 from voxmeter.client import config, run
 from voxmeter.client.progress import Quiet
-from voxmeter.client.report import write_report
+from voxmeter.client.report import write_reports
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.score import score_run
 from voxmeter.endpoints.errors import UserError
@@ -123,7 +123,7 @@ def run_bench(
     with folder:
         run.stream(prepared, folder, Quiet())
         summary = score_run(folder, prepared.bench)
-        write_report(folder, summary)
+        write_reports(folder, summary)
         return Run(folder.path, summary)
 
 

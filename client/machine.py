@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ _PACKAGES = (
 
 
 def machine() -> dict[str, Any]:
-    """Return host, processor, memory and system; nothing of it names a person or a path."""
+    """Return host, processor, memory, system and clock; nothing of it names a person or a path."""
     return {
         "host": socket.gethostname(),
         "system": platform.platform(),
@@ -39,7 +40,14 @@ def machine() -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count(),
         "memory_gib": _memory_gib(),
+        "clock": _clock(),
     }
+
+
+def _clock() -> str:
+    """Return what all times are read from, and how finely it tells them."""
+    found = time.get_clock_info("perf_counter")
+    return f"{found.implementation}, steps of {found.resolution * 1e9:.0f} ns"
 
 
 def packages() -> dict[str, str]:

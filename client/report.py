@@ -1,4 +1,4 @@
-"""Reports of a run: the table on the terminal, `report.md`, CSV and JSON; all from its files."""
+"""Reports of a run: the terminal's table, `report.md` and `.html`, CSV, JSON; from its files."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from voxmeter.client import report_csv, report_markdown, table
+from voxmeter.client import report_csv, report_leaderboard, report_markdown, table
 from voxmeter.client.jsonlines import disk
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.summary import read_run, summary_of
 from voxmeter.client.trial_lines import trial_lines
 from voxmeter.endpoints.errors import UserError
 
-FORMATS = ("md", "json", "csv")
-LATER = {"html": "the page with audio players is not part of this version"}
+FORMATS = ("html", "md", "json", "csv")
 
 Summary = Mapping[str, Any]
 
@@ -31,9 +30,9 @@ def print_report(folder: RunFolder, summary: Summary, stream: IO[str] | None = N
     """
     out = stream or sys.stdout
     table.show(summary, out)
-    path = folder.path / "report.md"
-    if path.is_file():
-        print(f"\nreport: {path}", file=out)
+    written = [folder.path / f"report.{kind}" for kind in ("md", "html")]
+    for number, path in enumerate(path for path in written if path.is_file()):
+        print(f"{'' if number else chr(10)}report: {path}", file=out)
 
 
 def write_report(folder: RunFolder, summary: Summary) -> Path:
@@ -46,6 +45,27 @@ def write_report(folder: RunFolder, summary: Summary) -> Path:
     with folder.replacing(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.writelines(markdown_report(folder, summary))
     return path
+
+
+def write_reports(folder: RunFolder, summary: Summary) -> None:
+    """Write `report.md` and `report.html` into a run folder that is open for writing.
+
+    Raises:
+        UserError: If a file of the run is damaged, or the disk is full.
+    """
+    write_report(folder, summary)
+    write_page(folder, summary)
+
+
+def write_page(folder: RunFolder, summary: Summary) -> Path:
+    """Write `report.html` into a run folder that is open for writing; return its path.
+
+    Raises:
+        UserError: If a file of the run is damaged, or the disk is full.
+    """
+    from voxmeter.client import report_html
+
+    return report_html.write_page([folder], [summary], folder.path / "report.html")
 
 
 def summarised(folder: RunFolder, published: str | None = None) -> dict[str, Any]:
@@ -93,13 +113,17 @@ def text_of(kind: str, folders: Sequence[RunFolder], published: str | None = Non
     """Yield one report on all folders together, in pieces.
 
     Args:
-        kind: One of `FORMATS`.
+        kind: One of `FORMATS` but `html`, which is more than a text.
         folders: Runs, in the order of the report.
         published: Name of published figures beside theirs; a table of trials has none.
     """
     if kind == "md":
-        for folder in folders:
-            yield from markdown_report(folder, summarised(folder, published))
+        summaries = [summarised(folder, published) for folder in folders]
+        if len(folders) > 1:
+            board = ("# voxmeter: several runs", *report_leaderboard.lines(summaries), "")
+            yield from (f"{line}\n" for line in board)
+        for folder, summary in zip(folders, summaries, strict=True):
+            yield from markdown_report(folder, summary)
     elif kind == "csv":
         yield from csv_report(folders)
     else:
@@ -115,8 +139,6 @@ def formats(text: str) -> list[str]:
     wanted = [word.strip() for word in text.split(",") if word.strip()]
     cure = f"use {', '.join(FORMATS)}"
     for word in wanted:
-        if word in LATER:
-            raise UserError("--format", f"{word}: {LATER[word]}", cure)
         if word not in FORMATS:
             raise UserError("--format", f"{word!r} is not a format", cure)
     if not wanted:

@@ -12,6 +12,7 @@ from voxmeter.client import (
     figures,
     report_analyses,
     report_judges,
+    report_leaderboard,
     report_origins,
     report_published,
     report_tables,
@@ -51,6 +52,7 @@ def report(summary: Summary, run: Mapping[str, Any], lines: Iterable[TrialLine])
     yield ""
     yield "A value in brackets is its 95 % interval; docs/scoring.md says how each is made."
     yield from _headline(summary)
+    yield from report_leaderboard.lines([summary])
     yield from _latency(summary)
     yield from _answers(summary)
     yield from _judges(summary)

@@ -17,6 +17,7 @@ PACKAGES = {
     "espeak-ng": ("espeak-ng", "espeak-ng"),
     "asterisk-core-sounds-en-wav": ("asterisk-core-sounds-en-wav", _ASTERISK),
     "openssl": ("openssl", "openssl"),
+    "chromium": ("chromium", "chromium"),
     "alsa-utils": ("alsa-utils", "/usr/share/sounds/alsa/Front_Center.wav"),
 }
 """Name -> Debian package, and the program or path that it brings."""

@@ -13,7 +13,9 @@ from voxmeter.client.machine import load_average, machine, packages
 
 def test_the_machine_is_described_and_no_person_or_path_is_named() -> None:
     found = machine()
-    assert found.keys() == {"host", "system", "python", "processor", "cores", "memory_gib"}
+    about = {"host", "system", "python", "processor", "cores", "memory_gib", "clock"}
+    assert found.keys() == about
+    assert "steps of" in found["clock"]
     assert found["cores"] == os.cpu_count()
     assert found["memory_gib"] > 0.1
     text = json.dumps(found)

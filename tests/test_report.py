@@ -231,8 +231,8 @@ def test_the_csv_has_every_trial_with_plain_numbers(tmp_path: Path) -> None:
 
 def test_unknown_formats_are_refused_with_those_that_are_there() -> None:
     assert formats("md, json,md") == ["md", "json"]
-    for wrong in ("html", "md,html", "pdf", ""):
-        with pytest.raises(UserError, match="use md, json, csv"):
+    for wrong in ("htm", "md,doc", "pdf", ""):
+        with pytest.raises(UserError, match="use html, md, json, csv"):
             formats(wrong)
 
 

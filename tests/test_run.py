@@ -73,7 +73,7 @@ def test_a_run_leaves_everything_that_the_contract_names(
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     assert names >= {
         *("run.json", "items.jsonl", "trials.jsonl", "transcripts.jsonl", "scores.jsonl"),
-        *("summary.json", "report.md", "events", "audio"),
+        *("summary.json", "report.md", "report.html", "events", "audio"),
     }
     trials = rows(folder, "trials")
     assert [trial["status"] for trial in trials] == ["ok"] * 4

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from voxmeter.client.runfolder import RunFolder
 
-_IN_FOLDER = frozenset({"md"})
+_IN_FOLDER = frozenset({"md", "html"})
 """Formats that lie in the run folder when no other place is given."""
 
 
@@ -21,9 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         default="md",
-        metavar="md,json,csv",
-        help="md goes into the run folder, json and csv to standard output (default: md, and the "
-        "table on the terminal)",
+        metavar="html,md,json,csv",
+        help="html and md go into the run folder, json and csv to standard output (default: md, "
+        "and the table on the terminal); html makes one page of several runs, with -o",
     )
     parser.add_argument(
         "-o",
@@ -54,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     from voxmeter.client.runfolder import RunFolder
 
     wanted = formats(args.format)
+    if "html" in wanted:
+        _page_has_a_place(args)
     if args.published is not None:
         from voxmeter.suites.published_tables import published
 
@@ -65,12 +67,35 @@ def run(args: argparse.Namespace) -> int:
             stack.enter_context(RunFolder.open(path, write=into_folder)) for path in runs.values()
         ]
         for kind in wanted:
-            if args.output is None and kind in _IN_FOLDER:
+            if kind == "html":
+                _page(folders, args, several=len(wanted) > 1)
+            elif args.output is None and kind in _IN_FOLDER:
                 _into_folders(folders, args.published)
             else:
                 pieces = text_of(kind, folders, args.published)
                 _elsewhere(kind, pieces, args.output, several=len(wanted) > 1)
     return 0
+
+
+def _page_has_a_place(args: argparse.Namespace) -> None:
+    from voxmeter.endpoints.errors import UserError
+
+    if args.output == "-":
+        found, cure = "a page is more than one file", "name a file with -o, as report.html"
+        raise UserError("-o -", found, cure)
+    if args.output is None and len({path.resolve() for path in args.runs}) > 1:
+        found, cure = "several runs make one page", "say where with -o, as -o report.html"
+        raise UserError("--format html", found, cure)
+
+
+def _page(folders: Sequence[RunFolder], args: argparse.Namespace, *, several: bool) -> None:
+    from voxmeter.client.report import summarised
+    from voxmeter.client.report_html import write_page
+
+    path = folders[0].path / "report.html"
+    if args.output is not None:
+        path = _file("html", args.output, several=several)
+    print(write_page(folders, [summarised(folder, args.published) for folder in folders], path))
 
 
 def _into_folders(folders: Sequence[RunFolder], published: str | None) -> None:
@@ -90,8 +115,11 @@ def _elsewhere(kind: str, pieces: Iterator[str], output: str | None, *, several:
     if output in (None, "-"):
         sys.stdout.writelines(pieces)
         return
-    path = Path(output or "")
-    if several or path.is_dir():
-        path /= f"report.{kind}"
+    path = _file(kind, output or "", several=several)
     write_file(path, pieces)
     print(path)
+
+
+def _file(kind: str, output: str, *, several: bool) -> Path:
+    path = Path(output)
+    return path / f"report.{kind}" if several or path.is_dir() else path

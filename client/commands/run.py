@@ -103,14 +103,14 @@ def _finish(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> 
     """Score, report, and turn what was found into an exit status."""
     import json
 
-    from voxmeter.client.report import print_report, write_report
+    from voxmeter.client.report import print_report, write_reports
     from voxmeter.client.score import score_run
     from voxmeter.client.scoring_progress import ScoringProgress
     from voxmeter.client.summary import exit_status
 
     with ScoringProgress(quiet=args.quiet or args.json) as progress:
         summary = score_run(folder, prepared.bench, progress=progress)
-    write_report(folder, summary)
+    write_reports(folder, summary)
     if args.json:
         print(json.dumps(summary))
     elif not args.quiet:

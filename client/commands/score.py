@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score, write `summary.json` and `report.md`, print the table.
+    """Score, write `summary.json` and the reports, print the table.
 
     Returns:
         The contract's exit status: 0, 1 when a gate failed, 3 when no trial of some endpoint
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from voxmeter.client import config
     from voxmeter.client.access import redactor
-    from voxmeter.client.report import print_report, write_report
+    from voxmeter.client.report import print_report, write_reports
     from voxmeter.client.runfolder import RunFolder
     from voxmeter.client.score import score_run
     from voxmeter.client.scoring_progress import ScoringProgress
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
                 prompts_anew=args.bench is not None,
                 progress=progress,
             )
-        write_report(folder, summary)
+        write_reports(folder, summary)
         if not args.quiet:
             print_report(folder, summary)
     return exit_status(summary)

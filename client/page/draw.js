@@ -1,0 +1,106 @@
+// Elements, figures as text, scales: everything that comes from outside goes in as text.
+const data = JSON.parse(document.getElementById("data").textContent);
+const many = data.runs.length > 1;
+// Several runs are called A, B, … on the page; its head says which is which.
+data.runs.forEach((run, number) => { run.letter = number < 26 ? String.fromCharCode(65 + number) : String(number + 1); });
+const SVG = "http://www.w3.org/2000/svg";
+
+function put(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
+  return node;
+}
+const el = (tag, attributes, ...children) => put(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) => put(document.createElementNS(SVG, tag), attributes, children);
+const label = (x, y, text, more) => svg("text", { x, y, ...more }, text);
+
+const known = (value) => value !== null && value !== undefined;
+const whole = (value) => Math.round(value).toLocaleString("en-US").replaceAll(",", "\u2009");
+const plain = (value) => Math.abs(value) >= 1000 ? whole(value) : String(Number(value.toPrecision(3)));
+const percent = (value) => (100 * value).toFixed(1) + "%";
+const asMs = (value) => whole(value) + " ms";
+
+function ranged(entry, shape) {
+  if (!entry || !known(entry.value)) return el("span", { class: "kind" }, "–");
+  const ends = [entry.low, entry.high];
+  if (ends.every((one) => !known(one))) return [shape(entry.value), el("span", { class: "range" })];
+  const text = ends.map((one) => (known(one) ? shape(one).replace("%", "") : "?")).join(" to ");
+  return [shape(entry.value), el("span", { class: "range", title: "95 % interval" }, "[" + text + "]")];
+}
+
+function table(heads, rows, numeric) {
+  const kind = (index) => (numeric.includes(index) ? "n" : null);
+  return el("table", null,
+    el("thead", null, el("tr", null, heads.map((head, index) => el("th", { class: kind(index), scope: "col" }, head)))),
+    el("tbody", null, rows.map((row) => el("tr", null, row.map((cell, index) => el("td", { class: kind(index) }, cell))))));
+}
+
+function part(id, heading, note, ...content) {
+  return el("section", { class: "part", id }, el("h2", null, heading), note && el("p", { class: "note" }, note), content);
+}
+
+function chooser(name, options, chosen, act) {
+  const select = el("select", { onchange: () => act(select.value) },
+    options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
+  return el("label", null, name + " ", select);
+}
+
+// A series is an endpoint of a run: one colour on the whole page.
+const series = [];
+data.runs.forEach((run, number) => {
+  for (const cell of run.cells) {
+    if (series.some((one) => one.run === number && one.endpoint === cell.endpoint)) continue;
+    series.push({
+      run: number, endpoint: cell.endpoint, color: "s" + (series.length % 8), kind: cell.latency_kind,
+      control: Boolean(cell.control), name: many ? run.letter + " · " + cell.endpoint : cell.endpoint,
+    });
+  }
+});
+const seriesOf = (run, endpoint) => series.find((one) => one.run === run && one.endpoint === endpoint)
+  || { color: "s7", name: endpoint, run, endpoint };
+const legend = (shown) => el("div", { class: "legend" }, shown.map((one) => el("div", { class: one.color },
+  el("i", { class: "dot" }), el("span", null, one.name, one.control ? " (control)" : ""))));
+
+const cells = data.runs.flatMap((run, number) => run.cells.map((cell) => ({ ...cell, run: number })));
+// The latency that matters most comes first wherever one is chosen.
+const FIRST = ["first_audible_ms", "first_packet_ms", "first_text_ms"];
+const ordered = [...FIRST.filter((name) => data.latencies.includes(name)), ...data.latencies.filter((name) => !FIRST.includes(name))];
+const distinct = (values) => [...new Set(values)];
+const suites = distinct(cells.map((cell) => cell.suite));
+const conditions = distinct(cells.map((cell) => cell.condition));
+const place = (cell) => [suites.length > 1 || conditions.length === 1 ? cell.suite : "",
+  conditions.length > 1 ? cell.condition : ""].filter(Boolean).join(" · ");
+
+function ticks(low, high, count) {
+  const span = high - low || 1;
+  const rough = span / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+  const found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Number(at.toPrecision(12)));
+  return found;
+}
+function scale(low, high, from, to) {
+  const span = high - low || 1;
+  return (value) => from + ((value - low) / span) * (to - from);
+}
+function cut(text, letters) {
+  return text.length > letters ? text.slice(0, letters - 1) + "…" : text;
+}
+function across(x, low, high, top, bottom, shape, count) {
+  return ticks(low, high, count || 6).map((at) => [
+    svg("line", { class: "grid", x1: x(at), x2: x(at), y1: top, y2: bottom }),
+    label(x(at), bottom + 16, shape(at), { "text-anchor": "middle" }),
+  ]);
+}
+function quantile(sorted, share) {
+  const at = (sorted.length - 1) * share;
+  const low = Math.floor(at);
+  return sorted[low] + (sorted[Math.min(low + 1, sorted.length - 1)] - sorted[low]) * (at - low);
+}
