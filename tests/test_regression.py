@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from conversations import conversation, spread
 
@@ -149,3 +150,21 @@ def test_a_regression_is_explained_with_all_that_was_left_out() -> None:
     assert lines[4].endswith("another machine (laptop\\x1b[2J, this is ci-7)")
     assert lines[5].endswith("pytest --voxmeter-update x")
     assert left_out(base.samples[METRIC]) == ""
+
+
+@pytest.mark.parametrize(
+    ("deviation", "trials", "at", "found"),
+    [(30, 20, "p50", 0.94), (30, 20, "mean", 0.98), (60, 80, "mean", 0.98), (20, 10, "p50", 0.96)],
+)
+def test_a_shift_of_50_ms_is_found_as_often_as_the_page_says_and_chance_is_not(
+    deviation: float, trials: int, at: str, found: float
+) -> None:
+    random = np.random.default_rng(8)
+    runs, hits, alarms = 200, 0, 0
+    for _ in range(runs):
+        base, same, slow = random.normal([[300], [300], [350]], deviation, (3, trials)).tolist()
+        hits += verdict(base, slow, at=at).regressed
+        alarms += verdict(base, same, at=at).regressed
+    slack = 3 * (found * (1 - found) / runs) ** 0.5
+    assert hits / runs >= found - slack
+    assert alarms / runs <= 0.05
