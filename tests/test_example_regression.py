@@ -105,3 +105,21 @@ def test_the_readme_names_every_file_and_its_links_lead_somewhere() -> None:
             assert name in {"README.md", "pytest.ini"} or f"`{name}`" in text, name
     for target in re.findall(r"\]\(([^)]+)\)", text):
         assert (EXAMPLE / target).resolve().exists(), target
+
+
+def test_the_lines_to_copy_from_the_readme_write_a_baseline(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = re.search(r"```python\n(def test_.*?)```", text, re.DOTALL)
+    assert lines is not None
+    assert len(lines[1].splitlines()) == 10
+    here = {"wss://host.example/v1/realtime": SLOWER, "trials=20": "trials=6", ".wav": ".flac"}
+    code = lines[1]
+    for old, new in here.items():
+        assert old in code
+        code = code.replace(old, new)
+    (tmp_path / "test_latency.py").write_text(code)
+    (tmp_path / "clips").mkdir()
+    write_flac(tmp_path / "clips" / "hello.flac", babble(16_000, 0.3), 16_000)
+    status, said = run(tmp_path, "--voxmeter-update")
+    assert status == 0, said
+    assert (tmp_path / "baselines" / "hello.json").is_file()
