@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from voxmeter.client import config, run
 from voxmeter.client.progress import Quiet
@@ -18,6 +18,9 @@ from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.score import score_run
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.stats import Interval, percentile
+
+if TYPE_CHECKING:
+    from voxmeter.client.bench import Bench
 
 Row = Mapping[str, Any]
 
@@ -31,11 +34,18 @@ class Latency:
             spoilt by being late.
         missing: Trials that have no value.
         p50: The median with its order-statistic interval; None without samples.
+        invalid: How many of the missing had a value that this machine spoilt.
     """
 
     samples: tuple[float, ...]
     missing: int
     p50: Interval | None
+    invalid: int = 0
+
+    @property
+    def interval(self) -> tuple[float | None, float | None] | None:
+        """Lower and upper limit of the median, ms; a limit is None where the samples give none."""
+        return None if self.p50 is None else (self.p50.low, self.p50.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +56,15 @@ class Conversation:
         trials: Rows as in `trials.jsonl`, without warm-up turns.
         transcripts: What was heard in each reply; "" where nothing was.
         summary: As in `summary.json`.
+        endpoint_kind: The protocol that was spoken, as in bench.toml.
+        pacing: How the clip was sent.
     """
 
     trials: tuple[Row, ...]
     transcripts: tuple[str, ...]
     summary: Row = field(repr=False)
+    endpoint_kind: str = ""
+    pacing: str = "real-time"
 
     def latency(self, metric: str) -> Latency:
         """Return one latency over all trials.
@@ -61,16 +75,21 @@ class Conversation:
         Raises:
             KeyError: If there is no such latency.
         """
-        values = [
-            trial["latency"][metric] if trial["latency"] else None
+        had = [
+            (float(trial["latency"][metric]), in_time(trial))
             for trial in self.trials
-            if (trial.get("audit") or {}).get("latency_valid", True)
+            if trial["latency"] and trial["latency"][metric] is not None
         ]
-        samples = tuple(float(value) for value in values if value is not None)
+        samples = tuple(value for value, valid in had if valid)
         import numpy as np
 
         p50 = percentile(np.array(samples), 0.5) if samples else None
-        return Latency(samples, len(self.trials) - len(samples), p50)
+        return Latency(samples, len(self.trials) - len(samples), p50, len(had) - len(samples))
+
+
+def in_time(trial: Row) -> bool:
+    """Return whether this machine was never so late in a trial that its latency is spoilt."""
+    return bool((trial.get("audit") or {}).get("latency_valid", True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +163,7 @@ def converse(
     clip: str | Path,
     trials: int = 20,
     *,
-    transcribe: str = "tiny.en",
+    transcribe: str | None = "tiny.en",
     language: str = "en",
 ) -> Conversation:
     """Ask one clip many times, each in a session of its own, after one warm-up turn.
@@ -154,7 +173,8 @@ def converse(
             `cascade`), or an `[[endpoint]]` table as in bench.toml.
         clip: An audio file.
         trials: How many times.
-        transcribe: The model that reads the replies.
+        transcribe: The model that reads the replies; None: nothing is read, every transcript is
+            "", and no model is needed.
         language: Language of the replies.
 
     Raises:
@@ -175,24 +195,26 @@ def converse(
             "language": language,
         }
         (place / "clip.jsonl").write_text(json.dumps(item) + "\n", encoding="utf-8")
-        tables = {
+        tables: dict[str, Any] = {
             "run": {"name": "converse", "out": str(place / "runs"), "trials": trials, "warmup": 1},
             "endpoint": [_table(endpoint)],
             "suite": [{"kind": "jsonl", "name": "clip", "path": "clip.jsonl"}],
-            "transcribe": {"model": transcribe},
         }
+        if transcribe is not None:
+            tables["transcribe"] = {"model": transcribe}
         prepared = run.prepare(config.parse(tables, "converse", place))
         folder = stack.enter_context(run.create(prepared, {}))
         run.stream(prepared, folder, Quiet())
-        summary = score_run(folder, prepared.bench)
-        return _conversation(folder, summary)
+        summary = score_run(folder, prepared.bench, transcribe=transcribe is not None)
+        return _conversation(folder, summary, prepared.bench)
 
 
-def _conversation(folder: RunFolder, summary: Row) -> Conversation:
+def _conversation(folder: RunFolder, summary: Row, bench: Bench) -> Conversation:
     texts = {(row["key"], row["attempt"]): row["text"] for row in folder.rows("transcripts")}
     rows = [row for row in folder.newest_trials() if not row["warmup"]]
     heard = [texts.get((row["key"], row["attempt"])) or "" for row in rows]
-    return Conversation(tuple(rows), tuple(heard), summary)
+    kind, pacing = bench.endpoints[0].kind, bench.run.pacing
+    return Conversation(tuple(rows), tuple(heard), summary, kind, pacing)
 
 
 def _table(endpoint: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -203,7 +225,7 @@ def _table(endpoint: str | Mapping[str, Any]) -> dict[str, Any]:
     return {"name": "endpoint", "kind": "openai-realtime", where: endpoint}
 
 
-def _bench(bench: str | Path | Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - a Bench
+def _bench(bench: str | Path | Mapping[str, Any] | None) -> Bench:
     if isinstance(bench, Mapping):
         return config.parse(bench, "bench", Path.cwd())
     return config.load(None if bench is None else Path(bench))

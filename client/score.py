@@ -57,6 +57,7 @@ def score_run(
     bench: Bench,
     *,
     transcriber: Transcribes | None = None,
+    transcribe: bool = True,
     judges: Collection[str] | None = None,
     prompts_anew: bool = False,
     progress: Tell = lambda _: None,
@@ -68,6 +69,7 @@ def score_run(
         bench: Says how to transcribe, and the gates.
         transcriber: Reads the replies; None starts the processes that `bench` asks for, where a
             reply has to be read.
+        transcribe: Whether replies that were not read yet are read.
         judges: Names of the judges that are asked, each of which must have its key; None: all.
         prompts_anew: Whether the judges' prompts are read from their files as they are now, not
             as the run has them.
@@ -83,7 +85,10 @@ def score_run(
     from voxmeter.client.summary import write_summary
 
     questions = {(row["suite"], row["item"]): question(row) for row in folder.items()}
-    heard = _transcripts(folder, bench, questions, transcriber, progress)
+    if transcribe:
+        heard = _transcripts(folder, bench, questions, transcriber, progress)
+    else:
+        heard = known_transcripts(folder)
     score_trials(folder, questions, heard, progress)
     if bench.judges:
         from voxmeter.client.access import redactor

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sample_run
+from conversations import conversation, spread
 
 import voxmeter
 from voxmeter.client.audio import write_flac
@@ -66,6 +67,15 @@ def test_what_did_not_happen_is_missing_and_not_zero(clip: Path) -> None:
     latency = found.latency("first_audible_ms")
     assert (latency.samples, latency.missing, latency.p50) == ((), 1, None)
     assert found.transcripts == ("",)
+
+
+def test_a_latency_that_this_machine_spoilt_is_left_out_and_counted() -> None:
+    latency = conversation(spread(300), late=3, failed=2).latency("first_audible_ms")
+    assert latency.samples == tuple(spread(300))
+    assert (latency.missing, latency.invalid) == (5, 3)
+    assert latency.p50 is not None
+    assert latency.interval == (latency.p50.low, latency.p50.high)
+    assert conversation([]).latency("first_audible_ms").interval is None
 
 
 def test_an_endpoints_fault_is_in_the_trials(clip: Path) -> None:
