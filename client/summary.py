@@ -31,6 +31,7 @@ from voxmeter.client.columns import (
     read_columns,
     read_items,
 )
+from voxmeter.client.course import course
 from voxmeter.client.gates import judge
 from voxmeter.client.judge_summary import judge_figure, judges_block
 from voxmeter.client.origins import origins
@@ -175,6 +176,7 @@ def _cell(
         "metrics": metrics_of(columns, counted, seed),
         "groups": _groups(columns, counted, seed),
         "cold": _cold(columns, cold),
+        "course": course(columns, counted, cold),
     }
     cell["size"] = str(endpoint_config(run, names[0]).get("size") or "")
     scheme = declared(run, names[1])
