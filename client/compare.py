@@ -52,7 +52,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """`regression`, `no regression` or `not comparable`."""
+        """`no regression`, `regression`, `gate failed` (one without a figure), `not comparable`."""
         return str(self.document["verdict"])
 
     @property
@@ -153,14 +153,15 @@ def _compared(
             "compare runs of the same suites" if not reasons else "--force compares all the same",
         )
     results, not_comparable = judged.results()
-    failed = any(one["verdict"] == "failed" for one in results)
-    status = 2 if not_comparable else int(failed)
+    failed = [one for one in results if one["verdict"] == "failed"]
+    worse = any(one["p_holm"] is not None for one in failed)
+    status = 2 if not_comparable else int(bool(failed))
     return Comparison(
         {
             "schema": SCHEMA,
             "base": _told(base),
             "new": _told(new),
-            "verdict": ("no regression", "regression", "not comparable")[status],
+            "verdict": _verdict(status, worse=worse),
             "status": status,
             "cells": rows,
             "missing": [
@@ -172,6 +173,12 @@ def _compared(
             "warnings": list(dict.fromkeys(warnings)),
         }
     )
+
+
+def _verdict(status: int, *, worse: bool) -> str:
+    if status == 1:
+        return "regression" if worse else "gate failed"
+    return "not comparable" if status else "no regression"
 
 
 def _told(side: Side) -> Json:

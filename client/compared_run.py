@@ -100,7 +100,9 @@ class Side:
     def samples(self, cell: Cell) -> dict[str, tuple[Indices, Floats]]:
         """Return of each metric of a cell the trials that its figure stands on, with values."""
         if cell not in self._samples:
-            self._samples = {cell: _samples(self.columns, self.rows(cell))}  # one cell at a time
+            while len(self._samples) > 1:  # two endpoints of one run are two cells at a time
+                del self._samples[next(iter(self._samples))]
+            self._samples[cell] = _samples(self.columns, self.rows(cell))
         return self._samples[cell]
 
     def unfinished(self) -> tuple[int, int]:

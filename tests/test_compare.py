@@ -254,7 +254,7 @@ def test_a_gate_that_cannot_be_evaluated_fails_with_its_reason(
     tmp_path: Path, gate: dict[str, Any], reason: str
 ) -> None:
     found = compare_runs(run_at(tmp_path / "base"), run_at(tmp_path / "new", run=configured(gate)))
-    assert found.status == 1
+    assert (found.verdict, found.status) == ("gate failed", 1)
     assert found.document["gates"][0]["reason"] == f"cannot be evaluated: {reason}"
 
 

@@ -25,6 +25,7 @@ from voxmeter.scoring.paired import (
     paired,
     percentile_difference,
 )
+from voxmeter.scoring.stats import Floats
 
 
 class Measure(Protocol):
@@ -33,7 +34,7 @@ class Measure(Protocol):
     def __call__(self, pairs: Pairs, *, seed: int = 0) -> Difference | None: ...
 
 
-def samples(values: Sequence[float], items: Sequence[int] | None = None) -> Samples:
+def samples(values: Sequence[float] | Floats, items: Sequence[int] | None = None) -> Samples:
     numbers = np.arange(len(values)) if items is None else np.array(items)
     return Samples(np.array(values, dtype=np.float64), numbers, numbers)
 
@@ -197,3 +198,21 @@ def test_a_regression_is_beyond_zero_and_beyond_both_floors() -> None:
     assert outcome(WORSE._replace(low=-1.0), 0.001, 400.0, "lower", floors) == "no difference"
     assert outcome(WORSE._replace(low=None), 0.001, 400.0, "lower", floors) == "no difference"
     assert outcome(WORSE, 0.001, 0.0, "lower", floors) == "regression"  # a share of nothing
+
+
+@pytest.mark.parametrize(("shift", "least", "most"), [(50.0, 95, 100), (0.0, 0, 5)])
+def test_a_shift_of_50_ms_over_40_items_with_60_ms_of_jitter_is_found_and_none_is_not(
+    shift: float, least: int, most: int
+) -> None:
+    draw = np.random.default_rng(5)
+    floors = Floors(relative=0.05, absolute=20.0)
+    found = 0
+    for _ in range(100):
+        base = 300 + draw.uniform(0, 60, 40)
+        pairs = paired(samples(base), samples(300 + shift + draw.uniform(0, 60, 40)))
+        moved = median_difference(pairs)
+        assert moved is not None
+        assert moved.p is not None
+        middle = float(np.median(base))
+        found += outcome(moved, holm([moved.p])[0], middle, "lower", floors) == "regression"
+    assert least <= found <= most

@@ -103,7 +103,11 @@ def _complain(document: Mapping[str, Any]) -> None:
 
     from voxmeter.client.terminal import printable
 
-    reasons = [f"{gate['cell']}: {gate['reason']}" for gate in document["gates"] if gate["reason"]]
+    reasons = [
+        f"{gate['cell']}: {gate['reason']}"
+        for gate in document["gates"]
+        if gate["reason"] and gate["p_holm"] is None
+    ]
     found = reasons[0] if reasons else "no gate could be judged"
     print(
         f"voxmeter: compare: {printable(found)}; compare runs made alike, or --force",
