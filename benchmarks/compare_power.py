@@ -67,8 +67,11 @@ def main() -> None:
                     cells = " | ".join(f"{one:.0%}" for one in found)
                     print(f"| {law}, {jitter:g} ms | {items} | {cells} |", flush=True)
         for shift in (50, 0) if options.live else ():
-            found_live = sum(_live(place, shift, number) for number in range(options.live))
-            print(f"live, jitter 60 ms, 40 items, shift {shift} ms: {found_live}/{options.live}")
+            ends = [_live(place, shift, number) for number in range(options.live)]
+            print(
+                f"live, jitter 60 ms, 40 items, shift {shift} ms: {ends.count(1)} regressions, "
+                f"{ends.count(0)} without, {ends.count(2)} not comparable"
+            )
 
 
 def _share(samples: Floats, law: str, jitter: float, shift: float, items: int, n: int) -> float:
@@ -99,7 +102,7 @@ def is_regression(base: Floats, new: Floats) -> bool:
     return outcome(found, adjusted, float(np.median(base)), "lower", floors) == "regression"
 
 
-def _live(place: Path, shift: float, number: int) -> bool:
+def _live(place: Path, shift: float, number: int) -> int:
     base = _run(place, 40, 60, 0, seed=2 * number)
     new = _run(place, 40, 60, shift, seed=2 * number + 1)
     found = compare_runs(base, new)
@@ -107,7 +110,7 @@ def _live(place: Path, shift: float, number: int) -> bool:
     print(
         f"  {found.verdict}: {gate['n']} items, {gate['difference']} {gate['reason']}", flush=True
     )
-    return found.status == 1
+    return found.status
 
 
 def _run(place: Path, items: int, jitter: float, shift: float, seed: int = 0) -> Path:

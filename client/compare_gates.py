@@ -109,7 +109,9 @@ class Judging:
         adjusted = holm([test.p for test in judged if test.p is not None])
         by_test = {id(test): one for test, one in zip(judged, adjusted, strict=True)}
         rows = [self._result(test, by_test.get(id(test))) for test in tests]
-        return rows, any(test.refused for test in tests) or (self.gates is None and not judged)
+        # A gate that nobody wrote must not pass for one that was kept: what was lost is no success.
+        unjudged = self.gates is None and (not judged or len(judged) < len(tests))
+        return rows, unjudged or any(test.refused for test in tests)
 
     def _wanted(self) -> Sequence[Gate]:
         if self.gates is not None:
@@ -147,9 +149,9 @@ class Judging:
             "metric": test.gate.metric,
             "at": _at(test.gate),
             "cell": test.cell,
-            "base": test.base,
+            "base": _rounded(test.base),
             "n": test.n,
-            "difference": None if test.found is None else list(test.found[:3]),
+            "difference": None if test.found is None else [_rounded(one) for one in test.found[:3]],
             "p": test.p,
             "p_holm": adjusted,
         }
@@ -232,6 +234,10 @@ def _words(gate: Gate) -> str:
     more = [f"{floors.relative:.3g} of the base"] if floors.relative else []
     more += [f"{floors.absolute:g}{unit}"] if floors.absolute else []
     return f"{named(gate)} over {' and '.join(more) or 'nothing'}"
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 6)
 
 
 def _amount(test: _Test) -> str:

@@ -160,7 +160,9 @@ def mean_difference(pairs: Pairs, *, seed: int = 0) -> Difference | None:
         return Difference(found.value, None, None, None)
     sums = np.bincount(pairs.clusters, weights=differences - found.value)
     error = math.sqrt(float(np.sum(sums**2)) * k / (k - 1)) / len(differences)
-    return Difference(*found, _student_p(found.value, error, k))
+    noise = 1e-6 * float(np.max(np.abs(differences)))  # the draws are in single precision
+    low, high = (0.0 if one is None or abs(one) <= noise else one for one in found[1:])
+    return Difference(found.value, low, high, _student_p(found.value, error, k))
 
 
 def median_difference(pairs: Pairs, *, resamples: int = 2000, seed: int = 0) -> Difference | None:

@@ -230,6 +230,46 @@ def test_accuracy_of_another_recogniser_is_refused(tmp_path: Path) -> None:
     }
 
 
+def judged_run(parent: Path, rating: float, model: str = "judge-a") -> Path:
+    trials = [trial(name, first_audible_ms=800) for name in names()]
+    detail = {"orders": [], "scale": [1, 5], "model": model}
+    scores = [
+        score(one, "judge_score:j", rating + number % 2, detail=detail)
+        for number, one in enumerate(trials)
+    ]
+    gate = {"metric": "judge_score:j", "regression": {"absolute": 0.5}}
+    run = configured(gate)
+    run["config"]["judge"] = [{"name": "j", "model": model, "base_url": "http://127.0.0.1:9"}]
+    with build(parent, [item(name) for name in names()], trials, scores, run=run) as folder:
+        return folder.path
+
+
+def test_a_judges_ratings_are_gated_and_another_judge_is_refused(tmp_path: Path) -> None:
+    base = judged_run(tmp_path / "base", 4)
+    assert compare_runs(base, judged_run(tmp_path / "again", 4)).status == 0
+    worse = compare_runs(base, judged_run(tmp_path / "worse", 3))
+    assert figure(worse, "judge_score:j")["mean"]["value"] == -1
+    assert worse.verdict == "regression"
+    other = compare_runs(base, judged_run(tmp_path / "other", 3, "judge-b"))
+    assert other.document["cells"][0]["refused"] == {"answers": ["judge j is another model"]}
+    assert other.status == 2
+
+
+def test_what_was_refused_is_said_in_one_line_and_in_the_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = run_at(tmp_path / "base", right=[1] * 10)
+    new = run_at(tmp_path / "new", right=[1] * 10, latency_kind="commit")
+    junit = tmp_path / "junit.xml"
+    assert main(["compare", str(base), str(new), "--junit", str(junit)]) == 2
+    out, error = capsys.readouterr()
+    assert "not compared: latency of bot/demo/clean: latency_kind differs" in out
+    assert "accuracy" in out
+    assert error.startswith("voxmeter: compare: bot/demo/clean: cannot be evaluated: latency_kind")
+    assert error.count("\n") == 1
+    assert "latency_kind differs" in junit.read_text()
+
+
 def test_other_machines_and_endpoint_kinds_are_warned_of(tmp_path: Path) -> None:
     base = run_at(tmp_path / "base", run=configured())
     other = configured()
@@ -276,6 +316,18 @@ def test_a_gate_over_few_sources_or_a_missing_cell_fails(tmp_path: Path) -> None
     )
     assert found.document["missing"] == [
         {"in": "new", "endpoint": "bot", "suite": "demo", "condition": "noisy"}
+    ]
+
+
+def test_a_run_that_lost_its_latencies_is_no_success(tmp_path: Path) -> None:
+    base = run_at(tmp_path / "base", right=[1] * 10)
+    late = run_at(tmp_path / "late", right=[1] * 10, latency_valid=False)
+    found = compare_runs(base, late)
+    assert (found.verdict, found.status) == ("not comparable", 2)
+    assert [gate["verdict"] for gate in found.document["gates"]] == [
+        "not applicable",
+        "passed",
+        "passed",
     ]
 
 

@@ -75,6 +75,12 @@ def test_of_five_items_the_mean_and_its_p_are_those_of_a_paired_t_test() -> None
     assert [found.low, found.high] == pytest.approx([limits.low, limits.high])
 
 
+def test_a_limit_of_nothing_is_exactly_nothing() -> None:
+    found = mean_difference(of([-1.0, -1.0] + [0.0] * 8))
+    assert found is not None
+    assert (found.value, found.high) == (-0.2, 0.0)
+
+
 def test_the_median_is_the_middle_difference_and_not_the_difference_of_medians() -> None:
     base, new = samples([100, 200, 900]), samples([190, 210, 500])
     found = median_difference(paired(base, new))  # differences 90, 10, -400

@@ -109,8 +109,9 @@ def _complain(document: Mapping[str, Any]) -> None:
         if gate["reason"] and gate["p_holm"] is None
     ]
     found = reasons[0] if reasons else "no gate could be judged"
+    cure = "docs/comparing.md says what a gate needs and what is refused"
     print(
-        f"voxmeter: compare: {printable(found)}; compare runs made alike, or --force",
+        f"voxmeter: compare: {printable(found)}; {cure}",
         file=sys.stderr,
         flush=True,
     )
