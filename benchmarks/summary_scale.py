@@ -44,7 +44,7 @@ def main() -> None:
     count = parser.parse_args()
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent)
-        rows = _build(folder, count.trials, count.cells)
+        rows = build_run(folder, count.trials, count.cells)
         base, found = _measured("-"), _measured(parent)
     print(f"{count.trials} trials in {count.cells} cells, {rows} score rows")
     print(f"{found['seconds']:.1f} s ({found['cpu_seconds']:.1f} s of processor)")
@@ -59,20 +59,33 @@ def _measured(argument: str) -> dict[str, float]:
     return found
 
 
-def _build(folder: Path, trials: int, cells: int) -> int:
-    draw = random.Random(0)  # noqa: S311 - made-up data
+def build_run(folder: Path, trials: int, cells: int, seed: int = 0) -> int:
+    """Write the files of a run of made-up trials, four items a cluster.
+
+    Args:
+        folder: An empty folder.
+        trials: How many, over all cells.
+        cells: Endpoints, each of which is asked every item.
+        seed: Of what is drawn.
+
+    Returns:
+        The number of rows in `scores.jsonl`.
+    """
+    draw = random.Random(seed)  # noqa: S311 - made-up data
     (folder / "run.json").write_text(json.dumps({"schema": 1, "run": "scale"}))
     rows = 0
     with (
         (folder / "items.jsonl").open("w") as items,
         (folder / "trials.jsonl").open("w") as written,
         (folder / "scores.jsonl").open("w") as scores,
+        (folder / "transcripts.jsonl").open("w") as transcripts,
     ):
         for number in range(trials // cells):
             items.write(_line(_item(number)))
             for cell in range(cells):
                 trial = _trial(number, f"bot{cell}", draw)
                 written.write(_line(trial))
+                transcripts.write(_line(_transcript(trial)))
                 for score in _scores(trial, draw):
                     scores.write(_line(score))
                     rows += 1
@@ -109,6 +122,7 @@ def _trial(number: int, endpoint: str, draw: random.Random) -> dict[str, object]
         "attempt": 1,
         "warmup": False,
         "status": "ok" if draw.random() < 0.97 else "timeout",
+        "clip": {"sha256": f"{number:064x}", "ms": 2000.0, "speech_end_ms": 1800.0},
         "latency_kind": "server-vad",
         "latency": {name: round(draw.lognormvariate(6.5, 0.4), 3) for name in LATENCY},
         "audit": {
@@ -119,6 +133,18 @@ def _trial(number: int, endpoint: str, draw: random.Random) -> dict[str, object]
         },
         "reply_channel": "speech",
         "reply_text": "The answer is B, because of everything that was said before.",
+    }
+
+
+def _transcript(trial: dict[str, object]) -> dict[str, object]:
+    return {
+        "key": trial["key"],
+        "attempt": 1,
+        "text": "The answer is B, because of everything that was said before.",
+        "language": "en",
+        "model": "tiny.en",
+        "model_hash": "ab" * 32,
+        "settings": {"beam_size": 1, "compute_type": "int8", "language": "en"},
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from voxmeter.client import course
 from voxmeter.client.columns import ABSENT, SCORED, UNSCORED, Columns, Flags, Floats
 from voxmeter.client.judge_advice import of_judges
 from voxmeter.scoring.definitions import is_judged
@@ -72,6 +73,7 @@ def _of_cell(cell: Json, columns: Columns, inside: Flags) -> Iterator[Advice]:
         yield from _of_answers(cell, columns, inside)
     yield from _of_latency(cell)
     yield from _of_rates(cell, columns, inside)
+    yield from (Advice(*one) for one in course.advice(cell, _place(cell)))
 
 
 def _of_status(cell: Json) -> Iterator[Advice]:

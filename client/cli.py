@@ -21,6 +21,7 @@ COMMANDS = {
     "score": "score a run again from its files",
     "judge": "hold judges against people, by a listening study of a run",
     "report": "write a run's report",
+    "compare": "say whether a new run is worse than a base run",
     "serve": "start one of the built-in endpoints",
     "calibrate": "measure this machine's own timing error",
     "check": "say whether a bench.toml will work here",

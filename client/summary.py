@@ -31,6 +31,7 @@ from voxmeter.client.columns import (
     read_columns,
     read_items,
 )
+from voxmeter.client.course import course
 from voxmeter.client.gates import judge
 from voxmeter.client.judge_summary import judge_figure, judges_block
 from voxmeter.client.origins import origins
@@ -175,10 +176,11 @@ def _cell(
         "metrics": metrics_of(columns, counted, seed),
         "groups": _groups(columns, counted, seed),
         "cold": _cold(columns, cold),
+        "course": course(columns, counted, cold),
     }
     cell["size"] = str(endpoint_config(run, names[0]).get("size") or "")
     scheme = declared(run, names[1])
-    answers = {name: found[:2] for name, found in _answer_values(columns, counted).items()}
+    answers = {name: found[:2] for name, found in answer_values(columns, counted).items()}
     cell["origins"] = origins(columns, counted, answers["accuracy"], seed)
     if scheme is not None:
         cell["tables"] = tables(columns, counted, scheme, answers, seed)
@@ -230,17 +232,17 @@ def metrics_of(columns: Columns, rows: Indices, seed: int = 0, *, every: bool = 
 
 
 def _accuracies(columns: Columns, rows: Indices) -> tuple[Indices, Floats]:
-    return _answer_values(columns, rows)["accuracy"][:2]
+    return answer_values(columns, rows)["accuracy"][:2]
 
 
 def _answers(columns: Columns, rows: Indices, seed: int) -> Json:
     return {
         name: _mean(columns, name, chosen, values, seed) | more
-        for name, (chosen, values, more) in _answer_values(columns, rows).items()
+        for name, (chosen, values, more) in answer_values(columns, rows).items()
     }
 
 
-def _answer_values(
+def answer_values(
     columns: Columns, rows: Indices
 ) -> dict[str, tuple[Indices, Floats, dict[str, int]]]:
     """Headline accuracy and its kin; all but `text_accuracy` and the parsed one share their n."""

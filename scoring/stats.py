@@ -135,13 +135,13 @@ def _resampled_means(sums: Floats, sizes: Floats, resamples: int, seed: int) -> 
         drawn = np.asarray(weights @ kinds, dtype=np.float64)
     else:
         each = np.repeat(kinds, counts, axis=0)  # sorted: the order of rows makes no difference
-        weights = _drawn_clusters(k, resamples, seed).astype(np.float32)
+        weights = drawn_clusters(k, resamples, seed).astype(np.float32)
         drawn = np.asarray(weights @ each.astype(np.float32), dtype=np.float64)
     return np.asarray(drawn[:, 0] / drawn[:, 1], dtype=np.float64)
 
 
 @lru_cache(maxsize=8)
-def _drawn_clusters(k: int, resamples: int, seed: int) -> NDArray[np.uint8]:
+def drawn_clusters(k: int, resamples: int, seed: int) -> NDArray[np.uint8]:
     """How often each of k clusters is drawn, shape (resamples, k).
 
     Kept for the next metric: the figures of one table rest on the same draws.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from voxmeter.client.api import Conversation, Run, converse, open_run, run_bench
+    from voxmeter.client.compare import Comparison, compare_runs
     from voxmeter.endpoints.codec import Codec
     from voxmeter.endpoints.errors import UserError, VoxmeterError
     from voxmeter.endpoints.events import (
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Closed",
     "Codec",
+    "Comparison",
     "Conversation",
     "Event",
     "Fault",
@@ -55,6 +57,7 @@ __all__ = [
     "Usage",
     "UserError",
     "VoxmeterError",
+    "compare_runs",
     "converse",
     "extract_answer",
     "open_run",
@@ -65,6 +68,7 @@ __all__ = [
 
 _HOMES = {
     "voxmeter.client.api": ("Conversation", "Run", "converse", "open_run", "run_bench"),
+    "voxmeter.client.compare": ("Comparison", "compare_runs"),
     "voxmeter.endpoints.codec": ("Codec",),
     "voxmeter.endpoints.errors": ("UserError", "VoxmeterError"),
     "voxmeter.scoring.answers": ("extract_answer",),
