@@ -90,7 +90,7 @@ def read_reply(rubric: Rubric, case: Case, order: Order, said: Said) -> Reading:
     """
     if said.finish == "length":
         return Reading(None, "cut off by the token limit")
-    if not (said.raw or "").strip() and said.finish == "content_filter":
+    if said.finish == "content_filter":
         return Reading(None, "withheld by the judge's content filter")
     if rubric.protocol == "label":
         return _read_label(said.raw, len(case.options))
@@ -290,7 +290,8 @@ def _right(
             return Unscored("no answer: the judge finds none", more)
         return Scored(float(label in case.references), more)
     if rubric.rates:
-        return Scored((mean - rubric.low) / (rubric.high - rubric.low), detail)
+        low, high = rubric.worst_and_best
+        return Scored((mean - low) / (high - low), detail)
     return Scored(mean, detail)
 
 

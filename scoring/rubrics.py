@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
-from typing import Literal, cast
+from math import isfinite
+from typing import Literal, TypeGuard, cast
 
 Protocol = Literal["single", "pair", "binary", "json", "label"]
 PROTOCOLS: tuple[Protocol, ...] = ("single", "pair", "binary", "json", "label")
@@ -79,6 +80,11 @@ class Rubric:
     system: tuple[Part, ...]
     user: tuple[Part, ...]
     text: str
+
+    @property
+    def worst_and_best(self) -> tuple[float, float]:
+        """The lowest and the highest score there is."""
+        return (min(self.values), max(self.values)) if self.values else (self.low, self.high)
 
     @property
     def swaps(self) -> bool:
@@ -194,7 +200,7 @@ def _scale(head: Mapping[str, object], protocol: Protocol) -> tuple[float, float
             raise PromptError(f"has a scale, and a {protocol} verdict is no score; remove it")
         return 0.0, 1.0
     match head.get("scale"):
-        case [int() | float() as low, int() | float() as high] if low < high:
+        case [low, high] if _is_finite(low) and _is_finite(high) and low < high:
             return float(low), float(high)
         case _:
             raise PromptError("has no scale; write scale = [0, 10]")
@@ -203,12 +209,18 @@ def _scale(head: Mapping[str, object], protocol: Protocol) -> tuple[float, float
 def _values(head: Mapping[str, object], low: float, high: float) -> tuple[float, ...]:
     found = head.get("values", [])
     if not isinstance(found, list) or not all(_is_number(one, low, high) for one in found):
-        raise PromptError("its values are no list of scores; write values = [0, 10]")
+        raise PromptError("its values are not a list of scores; write values = [0, 10]")
+    if found and min(found) == max(found):
+        raise PromptError("its values are all the same; write values = [0, 10]")
     return tuple(float(one) for one in found)
 
 
 def _is_number(value: object, low: float, high: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+    return _is_finite(value) and low <= value <= high
+
+
+def _is_finite(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def _labels(head: Mapping[str, object]) -> tuple[str, str]:

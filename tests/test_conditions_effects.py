@@ -321,11 +321,9 @@ def test_noise_after_everything_was_lost_is_a_bad_clip(spoken: Clip) -> None:
         noise.gaussian(silent, {"snr_db": 3, "tail_ms": 0}, generator("x"))
 
 
-def test_a_background_that_is_silent_where_the_speech_is_is_a_bad_clip(
-    spoken: Clip, tmp_path: Path
-) -> None:
+def test_a_background_that_is_silent_is_a_bad_clip(spoken: Clip, tmp_path: Path) -> None:
     audio.write_flac(tmp_path / "quiet.flac", np.zeros(8000, dtype=np.float32), 8000)
-    with pytest.raises(ClipError, match="the background is silent where the speech is"):
+    with pytest.raises(ClipError, match="is silent from end to end"):
         done(spoken, {"effect": "background-music", "path": str(tmp_path / "quiet.flac")})
 
 
@@ -377,6 +375,10 @@ def test_a_sound_that_cannot_be_read_is_a_bad_clip(spoken: Clip, tmp_path: Path)
         done(spoken, {"effect": "babble", "path": str(tmp_path)})
     with pytest.raises(ClipError, match="no sound files"):
         done(spoken, {"effect": "babble", "path": str(tmp_path / "gone")})
+    audio.write_flac(tmp_path / "silent.flac", np.zeros(800, dtype=np.float32), 16_000)
+    for effect in ("room-impulse-response", "babble"):
+        with pytest.raises(ClipError, match="is silent from end to end"):
+            done(spoken, {"effect": effect, "path": str(tmp_path / "silent.flac")})
 
 
 def test_the_music_and_the_voices_are_heard_all_the_time(spoken: Clip) -> None:

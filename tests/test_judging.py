@@ -117,6 +117,7 @@ def test_there_is_no_third_ask() -> None:
     [
         (said("Score: 1", finish="length"), "cut off by the token limit"),
         (said("", finish="content_filter"), "withheld by the judge's content filter"),
+        (said("Score: 8", finish="content_filter"), "withheld by the judge's content filter"),
         (said(None), "no reply"),
         (said("11"), "11 is outside 0 to 10"),
         (said("I cannot help with that."), "no score"),
@@ -138,6 +139,14 @@ def test_a_binary_rubric_has_two_scores_and_none_between() -> None:
         GAP: -10.0,
         VERDICT: 0.5,
     }
+
+
+def test_the_better_of_two_scores_is_right_wherever_they_lie_on_the_scale() -> None:
+    inner = replace(BINARY, values=(2.0, 8.0))
+    for raw, value in (("8", 1.0), ("2", 0.0)):
+        outcome = outcomes(Judged(inner, judged(inner, raw, raw, orders=BOTH)), CASE)[VERDICT]
+        assert isinstance(outcome, Scored)
+        assert outcome.value == value
 
 
 @pytest.mark.parametrize(

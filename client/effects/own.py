@@ -34,7 +34,7 @@ def own_sound(
         draw: Draws one of several files.
 
     Raises:
-        ClipError: If the file cannot be read, or the path holds none.
+        ClipError: If the file cannot be read or is silent, or the path holds none.
     """
     if "path" not in values:
         return None, {}
@@ -44,4 +44,6 @@ def own_sound(
         raise ClipError(str(path), "no sound files")
     file = found[int(draw.integers(len(found)))]
     wave = np.asarray(audio.resample(audio.read(file), rate).samples, dtype=np.float64)
+    if not wave.any():
+        raise ClipError(str(file), "is silent from end to end")
     return wave, {"file": file.relative_to(path).as_posix() if path.is_dir() else file.name}
