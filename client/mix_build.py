@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from voxmeter.client import audio
+from voxmeter.client import audio, keys
 from voxmeter.client.effects.own import ENDINGS, files
 from voxmeter.client.mixing import Mixed, Which, longest_offset_ms, mixed
 from voxmeter.endpoints.errors import ClipError, UserError
@@ -104,8 +104,20 @@ def _first_clips(wanted: Wanted) -> Iterator[_Clip]:
             "give a .jsonl file, or add --question TEXT, --ask louder or --ask ahead",
         )
     row = {"kind": "open", "question": wanted.question, "rubric": "air-chat"}
-    for path in files(wanted.first):
-        yield _Clip(path.stem, path, row)
+    for name, path in _named_files(wanted.first).items():
+        yield _Clip(name, path, row)
+
+
+def _named_files(first: Path) -> dict[str, Path]:
+    """Return sound files by where they lie below the folder, without their endings."""
+    folder = first if first.is_dir() else first.parent
+    found: dict[str, Path] = {}
+    for path in files(first):
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        if name in found:
+            raise UserError(str(path), f"has the name of {found[name].name}", "rename one of them")
+        found[name] = path
+    return found
 
 
 def _recording(item: Item, place: Path) -> Path:
@@ -130,7 +142,7 @@ def _mix(clip: _Clip, name: str, seconds: Sequence[Path], wanted: Wanted) -> dic
         made = mixed(one, two, level_db, offset_ms)
     except ClipError as error:
         raise UserError(f"{clip.path} with {other}", str(error), "replace one of them") from None
-    file = f"{AUDIO}/{name}.flac"
+    file = f"{AUDIO}/{keys.part(name)}.flac"
     audio.write_flac(wanted.output / file, made.pcm.samples, made.pcm.rate)
     return _row(clip, name, file, other, made, wanted)
 

@@ -105,8 +105,10 @@ def draw(
         seed: The same seed and runs give the same study.
 
     Raises:
-        UserError: If there are no two systems with replies to one open item, or a name is unknown.
+        UserError: If there are no two systems with replies to one open item, a name is unknown, or
+            two folders have one name.
     """
+    _check_names(folders)
     items = {(row["suite"], row["item"]): row for one in folders for row in _open_items(one)}
     if not items:
         found = "none of their items is open or has a rubric"
@@ -135,6 +137,16 @@ def draw(
         f"{reply.run} {reply.key} {reply.attempt}" for one in made for reply in one.replies
     )
     return Study(_draw(seed, told)[:12], made, seed)
+
+
+def _check_names(folders: Sequence[RunFolder]) -> None:
+    """Refuse runs that the key, which knows a run by its folder's name, could not tell apart."""
+    known: dict[str, Path] = {}
+    for folder in folders:
+        other = known.setdefault(folder.path.name, folder.path)
+        if other is not folder.path:
+            found = f"has the name of {other}, and a study tells runs apart by name"
+            raise UserError(str(folder.path), found, "rename one of the two folders")
 
 
 def _open_items(folder: RunFolder) -> Iterator[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,13 +25,17 @@ CHOICES: Mapping[str, int] = {"a": 1, "b": -1, "tie": 0}
 
 Json = dict[str, Any]
 
+_GUARD = re.compile(r"^'(?=[=+\-@\t\r])")
+"""What the page puts before a cell that a spreadsheet would take for a formula."""
+
 
 @dataclass(frozen=True, slots=True)
 class Vote:
     """One person's choice on one pair.
 
     Attributes:
-        rater: Who chose; the file's name where nobody is named.
+        rater: Who chose; where nobody is named, the file's path without its ending, so that the
+            JSON and the CSV of one person are one person's.
         pair: Number of the pair.
         prefers: 1 for A, -1 for B, 0 for neither.
     """
@@ -71,7 +76,7 @@ def _of_json(path: Path, text: str) -> tuple[str, list[Vote]]:
         raise UserError(str(path), f"is no JSON ({error})", "save it again") from None
     match found:
         case {"study": str(study), "preferences": list(rows)}:
-            rater = str(found.get("rater") or "").strip() or path.stem
+            rater = _rater(str(found.get("rater") or ""), path)
             return study, [_vote(path, number, rater, row) for number, row in enumerate(rows, 1)]
         case _:
             raise UserError(str(path), "holds no study", "give the file that the page saved")
@@ -84,10 +89,14 @@ def _of_csv(path: Path, text: str) -> tuple[str, list[Vote]]:
         found = "holds no study" if not studies or "" in studies else "holds several studies"
         raise UserError(str(path), found, "give one file that the page saved")
     votes = [
-        _vote(path, number, str(row.get("rater") or "").strip() or path.stem, row)
+        _vote(path, number, _rater(_GUARD.sub("", row.get("rater") or ""), path), row)
         for number, row in enumerate(rows, start=1)
     ]
     return studies.pop(), votes
+
+
+def _rater(name: str, path: Path) -> str:
+    return name.strip() or str(path.resolve().with_suffix(""))
 
 
 def _vote(path: Path, number: int, rater: str, row: object) -> Vote:
@@ -183,12 +192,14 @@ def results(held: Json, votes: Sequence[Vote], scores: Mapping[str, Any]) -> Jso
 
     Args:
         held: The key.
-        votes: Of everybody.
+        votes: Of everybody; the same one twice, as of two files of one person, counts once.
         scores: Of `judge_scores`.
 
     Raises:
-        UserError: If a choice is about a pair that the study does not have.
+        UserError: If a choice is about a pair that the study does not have, or one person made two
+            choices on one pair.
     """
+    votes = _each_once(str(held["study"]), votes)
     pairs = {pair["pair"]: pair for pair in held["pairs"]}
     for vote in votes:
         if vote.pair not in pairs:
@@ -217,6 +228,21 @@ def results(held: Json, votes: Sequence[Vote], scores: Mapping[str, Any]) -> Jso
         "judges": {judge: list(rows(judge)) for judge in sorted(scores)},
         "people": _people(pairs, votes, seed),
     }
+
+
+def _each_once(study: str, votes: Sequence[Vote]) -> list[Vote]:
+    names = {prefers: name for name, prefers in CHOICES.items()}
+    found: dict[tuple[str, str], Vote] = {}
+    for vote in votes:
+        known = found.setdefault((vote.rater, vote.pair), vote)
+        if known != vote:
+            both = f"{names[known.prefers]} and {names[vote.prefers]}"
+            raise UserError(
+                f"study {study}",
+                f"{printable(vote.rater)} chose both {both} on pair {printable(vote.pair, 40)}",
+                "give the newest file of each person alone, and each person a name of their own",
+            )
+    return list(found.values())
 
 
 def _systems(pair: Json) -> tuple[str, str]:

@@ -224,3 +224,45 @@ def test_a_text_that_was_never_spoken_cannot_be_mixed(tmp_path: Path, music: Pat
     )
     with pytest.raises(UserError, match="not a recording"):
         build(Wanted(path, music, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "/escaped", "a/b", ".."])
+def test_an_id_names_no_place_outside_the_output(tmp_path: Path, music: Path, name: str) -> None:
+    folder = written(tmp_path / "speech", a=tone(LOW, 300))
+    row = {"id": name, "audio": "a.wav", "kind": "open", "question": "What?", "rubric": "air-chat"}
+    (folder / "suite.jsonl").write_text(json.dumps(row))
+    before = set(tmp_path.rglob("*"))
+    out = tmp_path / "out" / "deep"
+    assert build(Wanted(folder / "suite.jsonl", music, out)) == 1
+    (item,) = jsonl.read_items(out / "suite.jsonl", "mixed")
+    assert item.item == name
+    (path,) = item.files()
+    made = set(tmp_path.rglob("*")) - before
+    assert made == {out.parent, out, out / "audio", out / "suite.jsonl", path}
+    assert path.resolve().parent == (out / "audio").resolve()
+
+
+def test_clips_of_one_name_in_two_folders_are_two_items(tmp_path: Path, music: Path) -> None:
+    for name, ms in (("1", 300), ("2", 500)):
+        (tmp_path / "sounds").mkdir(exist_ok=True)
+        written(tmp_path / "sounds" / name, same=tone(LOW, ms))
+    out = tmp_path / "out"
+    wanted = Wanted(tmp_path / "sounds", music, out, question="What?", offsets_ms=(0,), each=2)
+    assert build(wanted) == 4
+    items = jsonl.read_items(out / "suite.jsonl", "mixed")
+    assert [item.item for item in items] == ["1/same-1", "1/same-2", "2/same-1", "2/same-2"]
+    assert [item.cluster for item in items] == ["1/same", "1/same", "2/same", "2/same"]
+    assert len({path for item in items for path in item.files()}) == 4
+
+
+def test_clips_that_differ_by_their_ending_alone_are_refused_in_one_line(
+    tmp_path: Path, music: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(tmp_path / "sounds", s=tone(LOW, 300))
+    soundfile.write(folder / "s.flac", tone(LOW, 300).samples, RATE)
+    out = tmp_path / "out"
+    argv = ["suites", "build", "mix", str(folder), str(music), "-o", str(out), "--question", "Q?"]
+    assert main(argv) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "s.wav: has the name of s.flac; rename one of them" in line
+    assert not out.exists()

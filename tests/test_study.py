@@ -104,6 +104,39 @@ def test_two_runs_of_one_endpoint_are_two_systems(tmp_path: Path) -> None:
     assert names == {f"bot of {path.name}" for path in paths}
 
 
+def test_two_runs_of_one_name_are_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        made = run(tmp_path / name, rows("one", REPLIES), rows("two", REPLIES))
+        made.rename(tmp_path / name / "run1")
+    argv = ["judge", "collect", "a/run1", "b/run1", "-o", "study"]
+    assert main(argv) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "b/run1: has the name of a/run1" in line
+    assert "rename one of the two folders" in line
+    assert not Path("study").exists()
+    Path("b/run1").rename("b/run2")
+    argv[3] = "b/run2"
+    assert main(argv) == 0
+    assert list(json.loads(Path("study/key.json").read_text())["runs"]) == ["run1", "run2"]
+
+
+def test_one_run_given_by_two_paths_is_one_run(two: Path) -> None:
+    relative = str(two.relative_to(Path.cwd()))
+    assert main(["judge", "collect", str(two), relative, "-o", "study"]) == 0
+    assert list(json.loads(Path("study/key.json").read_text())["runs"]) == [two.name]
+
+
+@pytest.mark.parametrize("seed", ["-1", "1.5", "", "x"])
+def test_a_seed_that_nothing_can_be_drawn_by_is_refused_before_anything_is_read(
+    seed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", "collect", "no-such-run", f"--seed={seed}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"--seed: {seed!r} is no whole number from 0 up" in line
+
+
 def test_what_is_missing_for_a_pair_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r'only a replied in condition "clean"; a pair takes'):
         drawn(run(tmp_path / "1", rows("a", REPLIES)))
@@ -326,15 +359,65 @@ def test_tables_go_by_suite_and_by_pair_of_systems(
     assert "a: preferred in 0 of 20" in out_text
 
 
-def test_csv_is_read_as_json_is(two: Path, tmp_path: Path) -> None:
-    saved = answered(collected(two, tmp_path), "long", "Ann")
-    (tmp_path / "p.json").write_text(json.dumps(saved))
-    with (tmp_path / "p.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["study", "rater", "pair", "choice", "ms"])
-        writer.writeheader()
+def as_csv(saved: Mapping[str, Any], path: Path) -> Path:
+    """Write what the page saves as CSV, where a cell that a sheet would run is guarded."""
+
+    def cell(value: object) -> str:
+        return f"'{value}" if re.match(r"[=+\-@\t\r]", str(value)) else str(value)
+
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(["study", "rater", "pair", "choice", "ms"])
         for one in saved["preferences"]:
-            writer.writerow({"study": saved["study"], "rater": "Ann", **one})
-    assert read_votes(tmp_path / "p.csv") == read_votes(tmp_path / "p.json")
+            row = (saved["study"], saved["rater"], one["pair"], one["choice"], one["ms"])
+            writer.writerow([cell(value) for value in row])
+    return path
+
+
+@pytest.mark.parametrize("rater", ["Ann", " Ann ", "", "=Ann", "-"])
+def test_csv_is_read_as_json_is(two: Path, tmp_path: Path, rater: str) -> None:
+    saved = answered(collected(two, tmp_path), "long", rater)
+    (tmp_path / "p.json").write_text(json.dumps(saved))
+    assert read_votes(as_csv(saved, tmp_path / "p.csv")) == read_votes(tmp_path / "p.json")
+
+
+@pytest.mark.parametrize("rater", ["Ann", ""])
+def test_one_person_s_json_and_csv_count_once(
+    two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], rater: str
+) -> None:
+    saved = answered(collected(two, tmp_path), "long", rater, ties=3)
+    file = tmp_path / "p.json"
+    file.write_text(json.dumps(saved))
+    alone = validated(capsys, file)
+    assert (alone["raters"], alone["votes"]) == (1, 10)
+    assert validated(capsys, file, as_csv(saved, tmp_path / "p.csv")) == alone
+
+
+def test_a_person_who_chose_two_things_on_a_pair_is_one_line(
+    two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = collected(two, tmp_path)
+    files = [tmp_path / "one.json", tmp_path / "two.json"]
+    for file, ties in zip(files, (0, 1), strict=True):
+        file.write_text(json.dumps(answered(out, "long", "Ann", ties=ties)))
+    capsys.readouterr()
+    assert main(["judge", "validate", *map(str, files), "--study", "study"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Ann chose both" in line
+    assert "and tie on pair p0001" in line
+
+
+def test_people_without_names_whose_files_lie_apart_are_two(
+    two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page gives everybody's file the same name."""
+    out = collected(two, tmp_path)
+    files = [tmp_path / name / "preferences.json" for name in ("ann", "bo")]
+    for file, ties in zip(files, (0, 5), strict=True):
+        file.parent.mkdir()
+        file.write_text(json.dumps(answered(out, "long", ties=ties)))
+    found = validated(capsys, *files)
+    assert (found["raters"], found["votes"], found["people"]["n"]) == (2, 20, 10)
 
 
 def test_a_study_without_a_judge_says_how_to_ask_one(

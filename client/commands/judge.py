@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     collect.add_argument("--systems", default="", metavar="A,B", help="compare these alone")
     collect.add_argument("--condition", default="clean", metavar="NAME", help="default: clean")
-    collect.add_argument("--seed", type=int, default=0, metavar="N", help="of the sample")
+    collect.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the sample")
     collect.add_argument("--embed", action="store_true", help="put the clips into the page")
     validate = actions.add_parser(
         "validate", help="compare judges with what people preferred on such a page"
@@ -42,6 +42,12 @@ def run(args: argparse.Namespace) -> int:
     return _collect(args) if args.action == "collect" else _validate(args)
 
 
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 up")
+    return int(text)
+
+
 def _collect(args: argparse.Namespace) -> int:
     from contextlib import ExitStack
 
@@ -55,7 +61,8 @@ def _collect(args: argparse.Namespace) -> int:
         raise UserError("--per-domain", f"{args.per_domain} is too small", "use 1 or more")
     systems = [name.strip() for name in args.systems.split(",") if name.strip()]
     with ExitStack() as stack:
-        folders = [stack.enter_context(RunFolder.open(path)) for path in dict.fromkeys(args.runs)]
+        runs = {path.resolve(): path for path in args.runs}.values()  # each once, however named
+        folders = [stack.enter_context(RunFolder.open(path)) for path in runs]
         study = draw(
             folders,
             condition=args.condition,
