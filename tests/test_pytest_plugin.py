@@ -113,7 +113,10 @@ def test_the_command_in_a_message_works_as_it_stands(
         again = subprocess.run(
             ["sh", "-c", f"{sys.executable} -m {command} -p {PLUGIN}"],
             cwd=pytester.path,
-            env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests'}"},
+            env={
+                "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests'}",
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # else it is there twice
+            },
             capture_output=True,
             text=True,
             check=False,
