@@ -219,7 +219,7 @@ async def test_two_turns_of_one_session_are_answered_and_the_second_answer_count
 async def test_a_user_who_goes_on_cuts_the_reply_and_the_next_one_counts(
     agents: str, answer: Path, tmp_path: Path
 ) -> None:
-    heard = await ask(agents, tmp_path, 2.0)
+    heard = await ask(agents, tmp_path, 1.5)
     assert heard.row["status"] == "ok"
     ended = [event for event in heard.events if isinstance(event, ReplyEnded)]
     assert ended == [ReplyEnded("cancelled", "1"), ReplyEnded("completed", "2")]
