@@ -84,11 +84,11 @@ $(VENV)/installed-dev: requirements-dev.lock $(VENV)/installed
 # The lock files hold names, versions and hashes for every platform, and no index.
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --quiet
-LOCK := $(COMPILE) pyproject.toml --extra local --extra opus --extra fast --group build
+LOCK := $(COMPILE) pyproject.toml --extra local --extra opus --extra fast --extra live --extra mqtt --group build
 lock: install-dev
 	$(PIP) install --quiet uv
 	$(LOCK) -o requirements.lock
-	$(LOCK) --extra dev --extra conditions --extra build --extra parquet -c requirements.lock -o requirements-dev.lock
+	$(LOCK) --extra dev --extra conditions --extra build --extra parquet --extra echo --extra ray -c requirements.lock -o requirements-dev.lock
 
 # make lock-genuine NAMES=pipecat locks that one alone.
 NAMES ?= $(filter-out moshi,$(basename $(notdir $(wildcard tests/genuine/*.in))))

@@ -18,6 +18,10 @@ PACKAGES = {
     "asterisk-core-sounds-en-wav": ("asterisk-core-sounds-en-wav", _ASTERISK),
     "openssl": ("openssl", "openssl"),
     "chromium": ("chromium", "chromium"),
+    "pulseaudio": ("pulseaudio", "pulseaudio"),
+    "pactl": ("pulseaudio-utils", "pactl"),
+    "jackd": ("jackd2", "jackd"),
+    "mosquitto": ("mosquitto", "mosquitto"),
     "alsa-utils": ("alsa-utils", "/usr/share/sounds/alsa/Front_Center.wav"),
 }
 """Name -> Debian package, and the program or path that it brings."""
