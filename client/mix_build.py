@@ -100,7 +100,7 @@ def _first_clips(wanted: Wanted) -> Iterator[_Clip]:
     if wanted.ask == "own" and not wanted.question:
         raise UserError(
             str(wanted.first),
-            "is no suite, so nothing is known that could be asked",
+            "is not a suite, so nothing is known that could be asked",
             "give a .jsonl file, or add --question TEXT, --ask louder or --ask ahead",
         )
     row = {"kind": "open", "question": wanted.question, "rubric": "air-chat"}

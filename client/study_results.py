@@ -73,7 +73,7 @@ def _of_json(path: Path, text: str) -> tuple[str, list[Vote]]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(str(path), f"is no JSON ({error})", "save it again") from None
+        raise UserError(str(path), f"is not JSON ({error})", "save it again") from None
     match found:
         case {"study": str(study), "preferences": list(rows)}:
             rater = _rater(str(found.get("rater") or ""), path)

@@ -299,8 +299,11 @@ def _mean(columns: Columns, name: str, rows: Indices, values: Floats, seed: int)
         rate=meant is not None and meant.kind == "rate",
         seed=seed,
     )
+    limits = _limits(interval or _NONE)
+    if meant is not None and meant.kind == "mean" and limits["low"] is not None:
+        limits["low"] = max(0.0, limits["low"])  # words and counts; the t of few values knows no 0
     return {
-        **_limits(interval or _NONE),
+        **limits,
         "n": len(rows),
         "items": len(np.unique(columns.item[rows])),
         "unit": meant.unit if meant else "score",

@@ -77,7 +77,8 @@ class Rounding:
         context = decimal.Context(prec=60)
         exact = context.divide(decimal.Decimal(number.numerator), number.denominator)
         unit = decimal.Decimal(1).scaleb(-self.digits)
-        return str(exact.quantize(unit, rounding=_MODES[self.mode], context=context))
+        rounded = exact.quantize(unit, rounding=_MODES[self.mode], context=context)
+        return str(rounded.copy_abs() if not rounded else rounded)  # no table prints -0.00
 
 
 @dataclass(frozen=True, slots=True)

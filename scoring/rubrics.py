@@ -163,7 +163,7 @@ def parse(name: str, text: str) -> Rubric:
     found = _PARTS.fullmatch(text)
     if found is None:
         raise PromptError(
-            "is no prompt: a head between two lines +++, then # System and # User; "
+            "is not a prompt: a head between two lines +++, then # System and # User; "
             "docs/judges.md shows one"
         )
     try:

@@ -104,7 +104,7 @@ def read_list(path: Path, part: Part) -> Listing:
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(str(path), f"cannot be read ({error})", "download it again") from None
     if not isinstance(entries, list):
-        raise UserError(str(path), "is no list of questions", "download it again")
+        raise UserError(str(path), "is not a list of questions", "download it again")
     rows: list[Row] = []
     problems: list[str] = []
     for number, entry in enumerate(entries):

@@ -128,6 +128,10 @@ def test_a_third_is_rounded_and_not_lost() -> None:
     assert Rounding(0).text(Fraction(1, 2)) == "1"
 
 
+def test_what_rounds_to_nothing_has_no_sign() -> None:
+    assert [Rounding(2).text(number) for number in (-0.001, -0.006)] == ["0.00", "-0.01"]
+
+
 def test_rounding_at_every_level_is_declared_and_gives_other_figures() -> None:
     paths: Sequence[Path] = [("a", "x"), ("a", "y"), ("b", "z")]
     means = dict(zip(paths, map(Fraction, ("1.04", "1.05", "1.00")), strict=True))

@@ -167,7 +167,7 @@ def test_prompts_are_kept_with_the_run_and_read_anew_only_when_asked_to(
     ("more", "words"),
     [
         ('prompts = {adu = "none.md"}', "none.md: no such file"),
-        ('prompts = {adu = "items.jsonl"}', "items.jsonl: is no prompt"),
+        ('prompts = {adu = "items.jsonl"}', "items.jsonl: is not a prompt"),
         ('api_key_env = "NO_SUCH_KEY_AT_ALL"', "NO_SUCH_KEY_AT_ALL is not set"),
     ],
 )

@@ -171,7 +171,7 @@ def test_a_prompt_file_that_says_nothing_or_is_no_text_is_told(
     download: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompt = tmp_path / "prompt.txt"
-    for content, told in ((b" \n", "is empty"), (b"\xff\xfe\x00", "is no UTF-8 text")):
+    for content, told in ((b" \n", "is empty"), (b"\xff\xfe\x00", "is not UTF-8 text")):
         prompt.write_bytes(content)
         assert build(download, "http://127.0.0.1:1", "--prompt", str(prompt)) == 2
         assert told in capsys.readouterr().err

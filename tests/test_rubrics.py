@@ -58,7 +58,7 @@ def test_windows_line_ends_are_fine() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Rate it.", "is no prompt"),
+        ("Rate it.", "is not a prompt"),
         (GOOD.replace("scale = [0, 10]", "scale = ["), "is not TOML"),
         (GOOD.replace("scale", "scala"), "unknown key 'scala'"),
         (GOOD.replace('"single"', '"stars"'), "has no protocol"),

@@ -433,7 +433,7 @@ def test_a_study_without_a_judge_says_how_to_ask_one(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("{}", "holds no study"),
         ("", "holds no study"),
         ("study,pair,choice\ns,p,a\nt,p,a\n", "holds several studies"),

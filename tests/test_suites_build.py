@@ -429,7 +429,7 @@ def test_lines_that_cannot_be_spoken_are_problems_and_not_crashes(tmp_path: Path
         (["--speaker", ESPEAK, "--variation", "filler"], "--variation: unknown 'filler'; did you"),
         (["--speaker", "espeak-ng:en-gb+f3"], "speaks en-gb and leaves the variant f3 out; see"),
         (["--speaker", "espeak-ng:en-us+f33"], "leaves the variant f33 out"),
-        (["--rate", "fast"], "'fast' is no list of percents"),
+        (["--rate", "fast"], "'fast' is not a list of percents"),
         (["--rate=-80"], "use -50 to 100"),
         (["--limit", "0"], "0 is too small"),
         (["--language", "de", "--speaker", "hibari"], "speaks English, and the text is de"),

@@ -213,6 +213,14 @@ def test_open_questions_leave_accuracy_and_are_said_to_wait(tmp_path: Path) -> N
     assert "open-unscored" in codes(summary)
 
 
+def test_few_replies_of_unlike_length_claim_no_words_below_none(tmp_path: Path) -> None:
+    trials = [trial("q0"), trial("q1")]
+    words = [score(trials[0], "reply_words", 1.0), score(trials[1], "reply_words", 30.0)]
+    with build(tmp_path, [item("q0"), item("q1")], trials, words) as folder:
+        found = only_cell(summarise(folder))["metrics"]["reply_words"]
+    assert (found["value"], found["low"]) == (15.5, 0.0)
+
+
 def test_groups_are_reported_by_path_outer_ones_first(tmp_path: Path) -> None:
     groups = [["STEM", "physics"], ["STEM", "maths"], ["STEM", "physics"], ["arts"]]
     items = [item(f"q{n}", groups=path) for n, path in enumerate(groups)]

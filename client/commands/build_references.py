@@ -93,7 +93,7 @@ def _prompt(path: Path | None) -> str:
         with disk(path):
             text = path.read_text(encoding="utf-8").strip()
     except UnicodeDecodeError:
-        raise UserError(str(path), "is no UTF-8 text", "save it as UTF-8") from None
+        raise UserError(str(path), "is not UTF-8 text", "save it as UTF-8") from None
     if not text:
         raise UserError(str(path), "is empty", "write what the model is to be told")
     return text

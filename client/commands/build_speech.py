@@ -114,7 +114,7 @@ def _percents(text: str) -> tuple[float, ...]:
     try:
         found = tuple(float(part.strip().removesuffix("%")) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of percents") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of percents") from None
     if not all(-50 <= one <= 100 for one in found):
         raise argparse.ArgumentTypeError(f"{text!r}: use -50 to 100")
     return found
