@@ -78,7 +78,7 @@ class Rounding:
         exact = context.divide(decimal.Decimal(number.numerator), number.denominator)
         unit = decimal.Decimal(1).scaleb(-self.digits)
         rounded = exact.quantize(unit, rounding=_MODES[self.mode], context=context)
-        return str(rounded.copy_abs() if not rounded else rounded)  # no table prints -0.00
+        return str(rounded or rounded.copy_abs())  # no table prints -0.00
 
 
 @dataclass(frozen=True, slots=True)
