@@ -66,7 +66,9 @@ def refuse_unbuilt(bench: Bench) -> None:
         if suite.interrupt:
             raise _unbuilt(bench, f"{place} interrupt", "interruptions")
     if bench.publish.mqtt is not None:
-        raise _unbuilt(bench, "[publish.mqtt]", "publishing")
+        from voxmeter.client.publish_settings import mqtt_settings
+
+        mqtt_settings(bench)
 
 
 def refuse_lost_text(bench: Bench, endpoints: Iterable[str], items: Iterable[Item]) -> None:
