@@ -314,6 +314,7 @@ class Mqtt(_Table):
     topic: Filled = "voxmeter"
     tls: bool = False
     ca_file: Filled | None = None
+    insecure: bool = False
     username_env: Filled | None = None
     password_env: Filled | None = None
     discovery: bool = False

@@ -15,7 +15,7 @@ from threading import Thread
 from typing import IO, TYPE_CHECKING
 
 from voxmeter.client.child import pipes
-from voxmeter.client.mqtt_connection import broker_error, lost_words, mqtt_client
+from voxmeter.client.mqtt_connection import broker_error, forget, lost_words, mqtt_client
 from voxmeter.client.publish_outbox import Outbox
 from voxmeter.client.publish_topics import QOS, Post
 from voxmeter.client.publish_wire import Report, Setup, receive, send, setup_of
@@ -65,7 +65,7 @@ class _Publishing:
         while True:
             try:
                 await self._connection()
-                self._leave()
+                self._leave(whole=True)
             except Exception as error:  # noqa: BLE001 - the library's, the system's, a broker's
                 wait_s = self._setup.first_wait_s if self._connected else wait_s
                 self._lost(error)
@@ -104,16 +104,18 @@ class _Publishing:
         """
         setup = self._setup
         will = _will(setup.will)
-        async with mqtt_client(
-            setup.settings, will=will, timeout_s=setup.patience_s, most_queued=1
-        ) as client:
-            self._connected = True
-            self._report()
-            async with asyncio.TaskGroup() as group:
+        client = mqtt_client(setup.settings, will=will, timeout_s=setup.patience_s, most_queued=1)
+        try:
+            async with client, asyncio.TaskGroup() as group:
+                self._connected = True
+                self._report()
                 watching = group.create_task(_until_lost(client), name="connection")
                 await self._say_again(client)
                 await self._publish_all(client)
                 watching.cancel()
+        except Exception:
+            forget(client)
+            raise
 
     async def _say_again(self, client: Client) -> None:
         """Say once more what a broker keeps: it may have started anew, or told our will."""
@@ -175,9 +177,9 @@ class _Publishing:
         with contextlib.suppress(OSError):
             send(self._replies, asdict(report))
 
-    def _leave(self) -> None:
+    def _leave(self, *, whole: bool = False) -> None:
         """Say the last word and end, whatever threads the library has waiting for a broker."""
-        if not self._problem:
+        if not self._problem and not whole:
             url = self._setup.settings.url
             how = "did not take them in time" if self._connected else "did not answer in time"
             self._problem = f"the broker at {url} {how}"

@@ -16,6 +16,7 @@ from voxmeter.client.mqtt_connection import (
     TLS_PORT,
     MqttSettings,
     broker_error,
+    forget,
     mqtt_client,
 )
 from voxmeter.client.transport import TransportSettings
@@ -53,12 +54,13 @@ def mqtt_settings(bench: Bench, environment: Mapping[str, str] | None = None) ->
         port=table.port or (TLS_PORT if table.tls else PORT),
         tls=table.tls,
         ca_file=table.ca_file or "",
+        insecure=table.insecure,
         username=value("username_env", table.username_env),
         password=value("password_env", table.password_env),
         identifier=f"voxmeter-{secrets.token_hex(6)}",
     )
     try:
-        tls_context(_tls_url(settings), TransportSettings(ca_file=settings.ca_file))
+        tls_context(settings.url, TransportSettings(ca_file=settings.ca_file))
     except UserError as error:
         raise UserError(f"{place} ca_file {error.place}", error.found, error.cure) from None
     return settings
@@ -74,16 +76,12 @@ def try_broker(settings: MqttSettings) -> str:
 
 
 async def _try(settings: MqttSettings) -> str:
+    client = mqtt_client(settings, timeout_s=_CHECK_S)
     began = time.perf_counter()
     try:
-        async with mqtt_client(settings, timeout_s=_CHECK_S):
+        async with client:
             took_ms = (time.perf_counter() - began) * 1000
-    except UserError:
-        raise
     except Exception as error:  # noqa: BLE001 - the library's, the system's, a broker's
+        forget(client)
         raise broker_error(error, settings) from None
     return f"{settings.url} takes us, after {took_ms:.0f} ms"
-
-
-def _tls_url(settings: MqttSettings) -> str:
-    return "https:" if settings.tls else "http:"
