@@ -62,6 +62,7 @@ class _Publishing:
         loop = asyncio.get_running_loop()
         Thread(target=self._read, args=(requests, loop), daemon=True).start()
         wait_s = self._setup.first_wait_s
+        self._report()
         while True:
             try:
                 await self._connection()

@@ -20,7 +20,8 @@ from voxmeter.client.publish_wire import Report, Setup, receive, send, setup_lin
 FLUSH_S = 2.0
 """How long the end of a run waits for what the broker has not taken yet."""
 
-_STARTING_S = 2.0  # on top, for a process that has just been started
+_STARTING_S = 10.0  # before that, where the process was started a moment ago on a busy machine
+_LAST_WORD_S = 2.0
 _PIECE = 50
 
 
@@ -62,7 +63,7 @@ class Publisher:
         self._waking = Condition()
         self._limit_s: float | None = None
         self._report = Report()
-        self._over = Event()
+        self._started, self._over = Event(), Event()
         self._child: Child | None = None
         self._threads: list[Thread] = []
         try:
@@ -87,7 +88,8 @@ class Publisher:
         with self._waking:
             self._limit_s = limit_s
             self._waking.notify()
-        self._over.wait(limit_s + _STARTING_S)
+        self._started.wait(_STARTING_S)
+        self._over.wait(limit_s + _LAST_WORD_S)
         if self._child is not None:
             self._child.kill()
             for thread in self._threads:
@@ -121,11 +123,13 @@ class Publisher:
         try:
             while not self._report.over:
                 self._report = Report(**receive(replies))
+                self._started.set()
                 if self._report.problem and not told:
                     told = self._report.problem
                     self._tell(told)
         except EOFError:
             self._died()
+        self._started.set()
         self._over.set()
 
     def _died(self) -> None:
@@ -139,5 +143,6 @@ class Publisher:
 
     def _fail(self, problem: str) -> None:
         self._report = replace(self._report, problem=problem, over=True)
+        self._started.set()
         self._over.set()
         self._tell(problem)
