@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sample_run import trial
 from voxmeter.client import publish_discovery
 from voxmeter.client.bench import Mqtt
 from voxmeter.client.live import updates
-from voxmeter.client.publish import Publication, Shown
+from voxmeter.client.publish import Publication, Shown, Status
 from voxmeter.client.publish_content import LARGEST, run_summary, trial_event
 from voxmeter.client.publish_live import live_listener
 from voxmeter.client.publish_outbox import Outbox
@@ -128,11 +129,10 @@ def test_rolling_percentiles_are_those_of_the_report(n: int) -> None:
 
 def test_rolling_figures_leave_out_what_a_summary_leaves_out() -> None:
     rolling = Rolling("bot")
-    late = {"audit": {"latency_valid": False}}
     for row in (
         trial("warm", number=0, first_audible_ms=9000.0),
         trial("q1", first_audible_ms=300.0),
-        trial("q2", first_audible_ms=5000.0, **late),
+        trial("q2", first_audible_ms=5000.0, audit={"latency_valid": False}),
         trial("q3", "timeout"),
         trial("q4", "bad_clip"),
     ):
@@ -167,7 +167,7 @@ def test_status_is_said_once_for_each_change_and_stays_at_the_broker() -> None:
     sender = Noted()
     told = publication(sender)
     for status in ("running", "running", "scoring"):
-        told.status(status)  # type: ignore[arg-type]
+        told.status(status)
     told.end("done")
     assert sender.at("/status") == ["online", "running", "scoring", "done"]
     assert all(post.retain for post in sender.posts)
@@ -316,3 +316,15 @@ def test_the_sentence_on_what_is_missing_counts_and_says_why() -> None:
         "Connection refused"
     )
     assert Delivery(340, 0).words() == ""
+
+
+def test_the_page_shows_what_is_published() -> None:
+    sender = Noted()
+    run = "bench-20260102-030405-abcd"
+    told = Publication(sender, Mqtt(host="h"), run, Redactor(), FrozenClock())
+    told.trial(trial("q1", first_packet_ms=412.5, first_audible_ms=498.2, reply_ms=2210.0))
+    page = (Path(__file__).parent.parent / "docs" / "mqtt.md").read_text()
+    shown = [json.loads(one) for one in re.findall(r"```json\n(.*?)```", page, re.DOTALL)]
+    assert shown == [sender.at("/event")[-1], sender.at("/stats")[-1]]
+    for status in get_args(Status):
+        assert f"`{status}`" in page

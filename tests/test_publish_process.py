@@ -40,7 +40,8 @@ def settings(broker: Broker, password: str = PASSWORD) -> MqttSettings:
 
 def publisher(found: MqttSettings, told: list[str] | None = None) -> Publisher:
     setup = Setup(found, Post(STATUS, "offline", retain=True), 5.0, 0.05, 0.2)
-    return Publisher(setup, [].append if told is None else told.append)
+    heard: list[str] = [] if told is None else told
+    return Publisher(setup, heard.append)
 
 
 @pytest.fixture
