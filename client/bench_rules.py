@@ -65,10 +65,6 @@ def refuse_unbuilt(bench: Bench) -> None:
         place = f'[[suite]] "{suite.label}"'
         if suite.interrupt:
             raise _unbuilt(bench, f"{place} interrupt", "interruptions")
-    if bench.publish.mqtt is not None:
-        from voxmeter.client.publish_settings import mqtt_settings
-
-        mqtt_settings(bench)
 
 
 def refuse_lost_text(bench: Bench, endpoints: Iterable[str], items: Iterable[Item]) -> None:

@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -28,6 +28,9 @@ needs_extra("aiomqtt", "mqtt")
 STATUS = "v/run/status"
 EVENT = "v/run/item/q/event"
 PASSWORD = "correct horse"  # noqa: S105 - of a broker that lives for one test
+CONNECTED = b"\x20\x02\x00\x00"
+"""What a broker says to whom it lets in."""
+
 END_S = 20.0
 """A limit for brokers that answer; it is never waited for."""
 
@@ -188,6 +191,49 @@ def babbling() -> Iterator[int]:
 
 
 @contextmanager
+def answering(answer: bytes, *, endless: bool = False) -> Iterator[int]:
+    """A server that takes the connection as a broker does, and then only ever says one thing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def talk(connection: socket.socket) -> None:
+            with connection, suppress(OSError):
+                connection.sendall(CONNECTED + answer)
+                while endless:
+                    connection.sendall(bytes(1 << 16))
+                while connection.recv(1 << 16):
+                    pass
+
+        def serve() -> None:
+            talks = []
+            while True:
+                connection, _ = server.accept()
+                if connection.recv(1) == b"!":
+                    connection.close()
+                    break
+                talks.append(Thread(target=talk, args=(connection,)))
+                talks[-1].start()
+            for thread in talks:
+                thread.join()
+
+        thread = Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        with socket.create_connection(server.getsockname()) as last:
+            last.sendall(b"!")
+            thread.join()
+
+
+def deaf() -> AbstractContextManager[int]:
+    """A broker that lets us in and takes nothing."""
+    return answering(b"")
+
+
+def flooding() -> AbstractContextManager[int]:
+    """A broker that lets us in and sends a message of 256 MB, and never ends."""
+    return answering(b"\x30\xff\xff\xff\x7f", endless=True)
+
+
+@contextmanager
 def absent() -> Iterator[int]:
     """A port on which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -212,6 +258,19 @@ def test_a_bad_broker_costs_the_messages_and_their_number_is_told(
     assert (delivery.delivered, delivery.undelivered) == (0, 6)
     assert delivery.words().startswith("MQTT: 6 of 6 messages were not delivered: ")
     assert len(told) == 1
+    assert delivery.problem
+
+
+@pytest.mark.parametrize("server", [deaf, flooding])
+def test_a_broker_that_lets_us_in_and_takes_nothing_is_left_at_the_end(
+    server: Callable[[], AbstractContextManager[int]],
+) -> None:
+    with server() as port:
+        sender = publisher(MqttSettings("127.0.0.1", port))
+        for number in range(30):
+            sender.offer(Post(EVENT, str(number)))
+        delivery = sender.end(0.3)
+    assert (delivery.delivered, delivery.undelivered) == (0, 30)
     assert delivery.problem
 
 
