@@ -13,6 +13,7 @@ from voxmeter.scoring.stats import LEAST_SAMPLES
 Row = Mapping[str, Any]
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+_CUT = "interrupted"  # by the user of a live session, who may
 METRICS = ("first_audible_ms", "first_packet_ms", "reply_ms")
 
 
@@ -49,12 +50,13 @@ class Rolling:
     def content(self) -> dict[str, Any]:
         """Return what is published: counts, and percentiles in ms, null where withheld."""
         failed = {name: n for name, n in sorted(self._statuses.items()) if name != "ok"}
-        ours = sum(n for name, n in self._statuses.items() if name in OURS)
+        ours = sum(n for name, n in failed.items() if name in OURS)
+        errors = sum(failed.values()) - ours - failed.get(_CUT, 0)
         return {
             "endpoint": self.endpoint,
             "n": self._statuses.total() - ours,
             "ok": self._statuses["ok"],
-            "errors": sum(failed.values()) - ours,
+            "errors": errors,
             "status": failed,
             "accuracy": self._accuracy[0],
             "accuracy_n": self._accuracy[1],

@@ -304,6 +304,7 @@ def test_a_live_session_publishes_its_turns_marks_status_and_figures() -> None:
     assert first[-1]["condition"] == "noisy"
     last = sender.at("/endpoint/bot/stats")[-1]
     assert (last["n"], last["first_audible_ms"]["p50"]) == (2, 300)
+    assert (last["ok"], last["errors"], last["status"]) == (1, 0, {"interrupted": 1})
     (summary,) = sender.at("/summary")
     assert summary["cells"][0]["metrics"]["first_audible_ms"]["p50"] == {"value": 300.0}
     assert not any("Ann" in post.payload for post in sender.posts)
