@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from voxmeter.client import config, run
 from voxmeter.client.progress import Quiet
+from voxmeter.client.publish import publishing
 from voxmeter.client.report import write_reports
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.score import score_run
@@ -139,9 +140,11 @@ def run_bench(
     else:
         prepared = run.prepare(_bench(bench), limit=limit)
         folder = run.create(prepared, {"limit": limit})
-    with folder:
-        run.stream(prepared, folder, Quiet())
+    with folder, publishing(prepared, folder) as published:
+        run.stream(prepared, folder, published.show(Quiet()))
+        published.scoring()
         summary = score_run(folder, prepared.bench)
+        published.scored(summary)
         write_reports(folder, summary)
         return Run(folder.path, summary)
 

@@ -27,6 +27,7 @@ from pydantic_core import PydanticCustomError
 from voxmeter.client import gate_rules
 from voxmeter.client.builtin_name import Builtin, parse_builtin
 from voxmeter.client.effects import steps
+from voxmeter.client.publish_topics import host_problem, prefix_problem
 
 
 class _Table(BaseModel):
@@ -309,12 +310,36 @@ class Mqtt(_Table):
     """`[publish.mqtt]`: where figures are published while a run goes on."""
 
     host: Filled
-    port: Annotated[int, Field(ge=1, le=65_535)] = 1883
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
     topic: Filled = "voxmeter"
     tls: bool = False
+    ca_file: Filled | None = None
+    insecure: bool = False
     username_env: Filled | None = None
     password_env: Filled | None = None
     discovery: bool = False
+    discovery_topic: Filled = "homeassistant"
+    discovery_remove: bool = False
+
+    @field_validator("host")
+    @classmethod
+    def _bare(cls, value: str) -> str:
+        _raise(host_problem(value))
+        return value
+
+    @field_validator("topic", "discovery_topic")
+    @classmethod
+    def _fit(cls, value: str) -> str:
+        _raise(prefix_problem(value))
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.password_env is not None and self.username_env is None:
+            raise problem("has password_env and no username_env", "give both")
+        if self.ca_file is not None and not self.tls:
+            raise problem("has ca_file and no tls = true", "write tls = true")
+        return self
 
 
 class Publish(_Table):

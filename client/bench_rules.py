@@ -65,8 +65,6 @@ def refuse_unbuilt(bench: Bench) -> None:
         place = f'[[suite]] "{suite.label}"'
         if suite.interrupt:
             raise _unbuilt(bench, f"{place} interrupt", "interruptions")
-    if bench.publish.mqtt is not None:
-        raise _unbuilt(bench, "[publish.mqtt]", "publishing")
 
 
 def refuse_lost_text(bench: Bench, endpoints: Iterable[str], items: Iterable[Item]) -> None:

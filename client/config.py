@@ -185,10 +185,14 @@ def _from_here(bench: Bench, folder: Path) -> Bench:
         "conditions": conditions,
         "judges": judges,
     }
+    mqtt = bench.publish.mqtt
+    if mqtt is not None:
+        table = mqtt.model_copy(update={"ca_file": whole(mqtt.ca_file)})
+        changed["publish"] = bench.publish.model_copy(update={"mqtt": table})
     model = Path(bench.transcribe.model).expanduser()
     if bench.transcribe.model.startswith((".", "~")) or (folder / model).is_dir():
-        table = bench.transcribe.model_copy(update={"model": str(folder / model)})
-        changed["transcribe"] = table
+        found = bench.transcribe.model_copy(update={"model": str(folder / model)})
+        changed["transcribe"] = found
     return bench.model_copy(update=changed)
 
 

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from voxmeter.client import report_csv, report_leaderboard, report_markdown, table
 from voxmeter.client.jsonlines import disk
+from voxmeter.client.publish_note import noted
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.summary import read_run, summary_of
 from voxmeter.client.trial_lines import trial_lines
@@ -82,7 +83,7 @@ def summarised(folder: RunFolder, published: str | None = None) -> dict[str, Any
 
     found = folder.run.get("config")
     gates = config.reread(found, f"{folder.path}/run.json").gates if found else ()
-    summary = summary_of(read_run(folder), folder.run, gates)
+    summary = noted(summary_of(read_run(folder), folder.run, gates), folder)
     if published is not None:
         from voxmeter.client.published import beside
 

@@ -20,6 +20,7 @@ from voxmeter.client.finish import Lateness
 from voxmeter.client.judge_prompts import NO_PROMPTS, Prompts
 from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.models import hears, locate
+from voxmeter.client.publish_settings import mqtt_settings
 from voxmeter.client.retries import Retries
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.shots import refuse_lost_examples
@@ -80,6 +81,8 @@ def prepare(
             something that this version cannot do.
     """
     refuse_unbuilt(bench)
+    if bench.publish.mqtt is not None:
+        mqtt_settings(bench)
     suites = load_suites(bench, limit)
     made = plan.build(bench, suites, only=only, shard=shard)
     refuse_lost_text(bench, made.endpoints, made.items())

@@ -36,6 +36,7 @@ from voxmeter.client.gates import judge
 from voxmeter.client.judge_summary import judge_figure, judges_block
 from voxmeter.client.origins import origins
 from voxmeter.client.planned import endpoint_config, expected_latency, planned_cells
+from voxmeter.client.publish_note import noted
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.scoring.definitions import LATENCY, SPEECH, definition, is_judged
 from voxmeter.scoring.stats import Indices, Interval, mean_interval, percentile
@@ -59,7 +60,7 @@ def summarise(folder: RunFolder) -> Json:
     Raises:
         UserError: If a file of the folder is damaged.
     """
-    return summary_of(read_run(folder), folder.run)
+    return noted(summary_of(read_run(folder), folder.run), folder)
 
 
 def write_summary(folder: RunFolder, bench: Bench) -> Json:
@@ -75,7 +76,7 @@ def write_summary(folder: RunFolder, bench: Bench) -> Json:
     Raises:
         UserError: If a file of the folder is damaged, or the disk is full.
     """
-    summary = summary_of(read_run(folder), folder.run, bench.gates)
+    summary = noted(summary_of(read_run(folder), folder.run, bench.gates), folder)
     folder.replace("summary.json", json.dumps(summary, allow_nan=False, indent=1) + "\n")
     return summary
 

@@ -224,9 +224,9 @@ def test_what_is_not_built_yet_is_told_by_check_too(
 ) -> None:
     _items(tmp_path, "q1")
     _wav(tmp_path / "q1.wav")
-    later = '[publish.mqtt]\nhost = "h"\n'
-    assert main(["check", _bench(tmp_path, 'builtin = "echo"', SUITE + later), "--offline"]) == 2
-    assert "this version has no publishing yet" in capsys.readouterr().err
+    later = SUITE + "interrupt = true\n"
+    assert main(["check", _bench(tmp_path, 'builtin = "echo"', later), "--offline"]) == 2
+    assert "this version has no interruptions yet" in capsys.readouterr().err
 
 
 def test_of_a_large_suite_some_clips_are_listened_to_and_the_check_says_how_many(

@@ -482,6 +482,7 @@ def test_every_table_of_the_contract_is_read(tmp_path: Path) -> None:
         port = 8883
         topic = "t"
         tls = true
+        ca_file = "ca.pem"
         username_env = "U"
         password_env = "P"
         discovery = true
@@ -491,6 +492,7 @@ def test_every_table_of_the_contract_is_read(tmp_path: Path) -> None:
     assert bench.gates[2].regression is not None
     assert bench.judges[0].prompts == {"adu": str(tmp_path / "own.md"), "s/adu": "/p/mine.md"}
     assert bench.publish.mqtt is not None
+    assert bench.publish.mqtt.ca_file == str(tmp_path / "ca.pem")
     again = config.parse(config.resolved(bench), bench.source, bench.folder)
     assert again == bench
 
@@ -527,7 +529,6 @@ def test_conditions_of_a_suite_are_clean_and_all_unless_it_lists_them(tmp_path: 
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("[publish.mqtt]\nhost = 'h'", "[publish.mqtt]: this version has no publishing yet"),
         (
             "[[suite]]\nkind = 'demo'\nname = 'b'\ninterrupt = true",
             '[[suite]] "b" interrupt: this version has no interruptions yet',

@@ -43,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     asked about one reply.
 
     Returns:
-        0 when all is well, 3 when an endpoint or a judge gave no reply and all else is well.
+        0 when all is well, 3 when an endpoint or a judge gave no reply, or the broker did not take
+        us, and all else is well.
 
     Raises:
         UserError: The first thing that the user must mend.
@@ -74,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
     for endpoint in bench.endpoints:
         with findings.may_fail(f"endpoint {endpoint.name}"):
             _check_endpoint(bench, endpoint, findings, question, offline=args.offline)
+    with findings.may_fail("mqtt"):
+        _check_broker(bench, findings, offline=args.offline)
     if findings.first is not None:
         raise findings.first
     return ENDPOINT_FAILED if findings.refused else DONE
@@ -283,6 +286,23 @@ def _check_judges(bench: Bench, items: Sequence[Item], findings: Findings, *, as
                 findings.good(what, try_judge(judge, bench.source, redactor(bench)))
             else:
                 findings.good(what, f"{judge.model}, not asked")
+
+
+def _check_broker(bench: Bench, findings: Findings, *, offline: bool) -> None:
+    """Knock at the broker of a bench that has one.
+
+    Raises:
+        ConnectError: If it does not take us; a run would go on without.
+    """
+    if bench.publish.mqtt is None:
+        return
+    from voxmeter.client.publish_settings import mqtt_settings, try_broker
+
+    settings = mqtt_settings(bench)
+    if offline:
+        findings.good("mqtt", f"{settings.url}, not asked (--offline)")
+    else:
+        findings.good("mqtt", try_broker(settings))
 
 
 def _check_endpoint(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
     from voxmeter.client.judge_estimate import JudgeEstimate
+    from voxmeter.client.publish import Publishing
     from voxmeter.client.run import Prepared
     from voxmeter.client.runfolder import RunFolder
 
@@ -49,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
         UserError: If the bench cannot be run here.
     """
     from voxmeter.client import run as stages
+    from voxmeter.client.publish import publishing
 
     if args.resume is not None:
         _refuse_with_resume(args)
@@ -61,13 +63,16 @@ def run(args: argparse.Namespace) -> int:
         folder = stages.create(prepared, selection)
     with folder:
         try:
-            return _stages(args, prepared, folder)
+            with publishing(prepared, folder) as published:
+                return _stages(args, prepared, folder, published)
         except (KeyboardInterrupt, Exception):
             print(f"voxmeter: go on with: voxmeter run --resume {folder.path}", file=sys.stderr)
             raise
 
 
-def _stages(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> int:
+def _stages(
+    args: argparse.Namespace, prepared: Prepared, folder: RunFolder, published: Publishing
+) -> int:
     from voxmeter.client import run as stages
     from voxmeter.client.progress import Loud, Quiet
 
@@ -75,17 +80,18 @@ def _stages(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> 
     if not silent:
         _say(prepared, folder)
     if silent:
-        stages.stream(prepared, folder, Quiet())
+        stages.stream(prepared, folder, published.show(Quiet()))
     else:
         with Loud(len(prepared.plan)) as show:
-            stages.stream(prepared, folder, show)
+            stages.stream(prepared, folder, published.show(show))
     shard = (folder.run.get("selection") or {}).get("shard")
     if shard:
         if not silent:
             print("\nThis part is streamed; score the whole with: voxmeter score RUN")
         print(folder.path)
         return _streamed(prepared, folder)
-    return _finish(args, prepared, folder)
+    published.scoring()
+    return _finish(args, prepared, folder, published)
 
 
 def _streamed(prepared: Prepared, folder: RunFolder) -> int:
@@ -99,7 +105,9 @@ def _streamed(prepared: Prepared, folder: RunFolder) -> int:
     return ENDPOINT_FAILED if asked else DONE
 
 
-def _finish(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> int:
+def _finish(
+    args: argparse.Namespace, prepared: Prepared, folder: RunFolder, published: Publishing
+) -> int:
     """Score, report, and turn what was found into an exit status."""
     import json
 
@@ -110,6 +118,7 @@ def _finish(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> 
 
     with ScoringProgress(quiet=args.quiet or args.json) as progress:
         summary = score_run(folder, prepared.bench, progress=progress)
+    published.scored(summary)
     write_reports(folder, summary)
     if args.json:
         print(json.dumps(summary))
