@@ -195,7 +195,12 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
 
         source = ClipSource(voices, conditioner.alterations(bench), bench.run.seed)
         lateness = Lateness(bench.run.send_lateness_limit_ms, bench.run.loop_lag_limit_ms)
-        retries = Retries(bench.run.retries, bench.run.retry_wait_limit_s, bench.run.seed)
+        retries = Retries(
+            bench.run.retries,
+            bench.run.retry_wait_limit_s,
+            bench.run.seed,
+            bench.run.give_up_after,
+        )
         Streaming(
             prepared.plan, folder, source, start, show, prepared.redactor, lateness, retries
         ).run()
