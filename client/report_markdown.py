@@ -281,8 +281,7 @@ def _warnings(summary: Summary) -> Iterator[str]:
 
 def _gates(summary: Summary) -> Iterator[str]:
     if summary.get("gates"):
-        yield ""
-        yield "## Gates"
+        yield from ("", "## Gates")
         heads = ["gate", "cell", "value", "verdict", "reason"]
         yield from _table(
             heads,
@@ -390,9 +389,8 @@ def _manifest(summary: Summary, run: Mapping[str, Any], clips: _Clips) -> Iterat
     yield "```"
 
 
-_TOLD = frozenset(
-    {"schema", "run", "version", "voxmeter", "config", "machine", "calibration", "planned", "items"}
-)
+_TOLD = {"schema", "run", "version", "voxmeter", "config", "machine", "calibration", "items"}
+_TOLD |= {"planned", "planned_whole"}
 
 
 def _fact(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
     from voxmeter.client.plan import Plan
     from voxmeter.client.redaction import Redactor
-    from voxmeter.suites.suite import Suite
+    from voxmeter.suites.suite import Item, Suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Prepared:
         redactor: Knows every secret of the bench.
         notes: What a user should know before it starts, one sentence each.
         prompts: What its judges are asked.
+        whole: The plan of the whole run, where this is a part of it.
     """
 
     bench: Bench
@@ -56,6 +57,11 @@ class Prepared:
     redactor: Redactor
     notes: tuple[str, ...] = ()
     prompts: Prompts = NO_PROMPTS
+    whole: Plan | None = None
+
+    def items(self) -> Iterator[Item]:
+        """Yield every item of the whole run: all parts have the same `items.jsonl`."""
+        return (self.whole or self.plan).items()
 
 
 def prepare(
@@ -82,6 +88,7 @@ def prepare(
     refuse_unbuilt(bench)
     suites = load_suites(bench, limit)
     made = plan.build(bench, suites, only=only, shard=shard)
+    whole = plan.build(bench, suites, only=only) if shard else None
     refuse_lost_text(bench, made.endpoints, made.items())
     notes = refuse_lost_examples(bench, made.endpoints, made.items())
     conditions.check_here(bench, {cell.condition for cell in made.cells()})
@@ -94,7 +101,8 @@ def prepare(
     check_languages(bench, (item.language for item in made.items()))
     rows = (item.row() for item in made.items())
     prompts, judge_notes = judge_prompts.check(bench, rows, prompts_had)
-    return Prepared(bench, suites, made, redactor(bench), (*notes, *judge_notes), prompts)
+    notes = (*notes, *judge_notes)
+    return Prepared(bench, suites, made, redactor(bench), notes, prompts, whole)
 
 
 def check_languages(bench: Bench, spoken: Iterable[str]) -> None:
@@ -134,7 +142,7 @@ def create(prepared: Prepared, selection: Mapping[str, Any]) -> RunFolder:
                 Path(bench.run.out), bench.run.name, _record(prepared, selection), prepared.redactor
             )
         )
-        folder.write_items(item.row() for item in prepared.plan.items())
+        folder.write_items(item.row() for item in prepared.items())
         closed_on_error.pop_all()
     return folder
 
@@ -155,7 +163,7 @@ def reopen(path: Path) -> tuple[Prepared, RunFolder]:
         )
         folder.remove_orphans()
         if not any(folder.items()):
-            folder.write_items(item.row() for item in prepared.plan.items())
+            folder.write_items(item.row() for item in prepared.items())
         closed_on_error.pop_all()
     return prepared, folder
 
@@ -213,6 +221,7 @@ def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:
         "config": config.resolved(bench),
         "selection": dict(selection),
         "planned": [cell._asdict() for cell in prepared.plan.cells()],
+        **_whole(prepared),
         "seeds": {"run": bench.run.seed},
         "machine": machine(),
         "load_average": load_average(),
@@ -226,6 +235,13 @@ def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:
         "instructions": {one.name: instructions_hash(one) for one in bench.endpoints},
         "calibration": _calibration(),
     }
+
+
+def _whole(prepared: Prepared) -> dict[str, Any]:
+    """Return what a part says of the whole that it belongs to."""
+    if prepared.whole is None:
+        return {}
+    return {"planned_whole": [cell._asdict() for cell in prepared.whole.cells()]}
 
 
 def _calibration() -> dict[str, Any] | None:

@@ -82,7 +82,7 @@ def _stages(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> 
     shard = (folder.run.get("selection") or {}).get("shard")
     if shard:
         if not silent:
-            print("\nThis part is streamed; score the whole with: voxmeter score RUN")
+            print("\nThis part is streamed; join all parts with: voxmeter merge RUN... -o DIR")
         print(folder.path)
         return _streamed(prepared, folder)
     return _finish(args, prepared, folder)
