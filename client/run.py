@@ -71,6 +71,7 @@ def prepare(
     only: Mapping[str, Sequence[str]] | None = None,
     shard: tuple[int, int] | None = None,
     prompts_had: Mapping[str, Any] | None = None,
+    asking: bool = True,
 ) -> Prepared:
     """Find out whether a bench can be run here, before anything is written or asked.
 
@@ -80,6 +81,7 @@ def prepare(
         only: `--only`.
         shard: `--shard`.
         prompts_had: Judges' prompts of a run that goes on; it keeps them.
+        asking: Whether anybody will be asked; if not, a missing key is a note.
 
     Raises:
         UserError: If a suite, a voice, a model or a key is missing, or the bench asks for
@@ -92,17 +94,29 @@ def prepare(
     refuse_lost_text(bench, made.endpoints, made.items())
     notes = refuse_lost_examples(bench, made.endpoints, made.items())
     conditions.check_here(bench, {cell.condition for cell in made.cells()})
-    for endpoint in bench.endpoints:
-        if endpoint.name in made.endpoints:
-            access(endpoint, bench.source)
+    missing = _keys_missing(bench, made.endpoints)
+    if missing and asking:
+        raise missing[0]
     for name in clips.speakers_of(made.asked()):
         speakers.check(name)
     locate(bench.transcribe.model, "whisper", allow_downloads=bench.transcribe.allow_downloads)
     check_languages(bench, (item.language for item in made.items()))
     rows = (item.row() for item in made.items())
     prompts, judge_notes = judge_prompts.check(bench, rows, prompts_had)
-    notes = (*notes, *judge_notes)
-    return Prepared(bench, suites, made, redactor(bench), notes, prompts, whole)
+    told = (*notes, *map(str, missing), *judge_notes)
+    return Prepared(bench, suites, made, redactor(bench), told, prompts, whole)
+
+
+def _keys_missing(bench: Bench, asked: Sequence[str]) -> list[UserError]:
+    """Return what endpoints lack in the environment: the first problem of each."""
+    found: list[UserError] = []
+    for endpoint in bench.endpoints:
+        if endpoint.name in asked:
+            try:
+                access(endpoint, bench.source)
+            except UserError as error:
+                found.append(error)
+    return found
 
 
 def check_languages(bench: Bench, spoken: Iterable[str]) -> None:
