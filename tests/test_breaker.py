@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from captures import capture_of
 from limits_world import Clock, Peer, Statuses, gone, run
+from merge_world import write_bench
 
+from voxmeter.client import streaming
 from voxmeter.client.breaker import WAITS_S, Breaker, Leave
 from voxmeter.client.capture import Capture
+from voxmeter.client.cli import main
 from voxmeter.client.retries import Retries
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.endpoints.events import FaultKind
@@ -187,3 +193,36 @@ def test_a_bad_clip_of_ours_counts_for_neither(peer: Peer, clock: Clock, folder:
     assert [row["status"] for row in rows].count("bad_clip") == 31
     assert len(rows) == 31 + 2 + 5
     assert rows[-1]["gave_up"]
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--quiet"]])
+def test_a_whole_run_says_at_its_end_who_was_left_and_what_to_do(
+    options: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bench = write_bench(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]  # nobody listens there once it is closed
+    text = bench.read_text().replace("[run]\n", "[run]\ngive_up_after = 3\n", 1)
+    dead = f'[[endpoint]]\nname = "dead"\nurl = "ws://127.0.0.1:{port}"\n'
+    bench.write_text(text.replace("[[endpoint]]", f"{dead}[[endpoint]]", 1))
+    monkeypatch.setattr(streaming, "Breaker", partial(Breaker, waits_s=(0.0, 0.0)))
+    assert main(["run", str(bench), "--out", str(tmp_path / "runs"), *options]) == 3
+    (made,) = (tmp_path / "runs").iterdir()
+    shown = capsys.readouterr()
+    assert "dead is asked no more: " in shown.err
+    assert (
+        f"56 trials are left; see that it answers, then: voxmeter run --resume {made}" in shown.err
+    )
+    found = json.loads((made / "summary.json").read_text())
+    (warning,) = [one for one in found["warnings"] if one["code"] == "gave-up"]
+    assert warning["text"].startswith("dead was asked no more: ")
+    assert "failures in a row, the last 2 over 0 s: " in warning["text"]
+    told = (made / "report.md").read_text()
+    assert "**gave-up**: dead was asked no more" in told
+    ok = {cell["endpoint"]: cell["status"].get("ok", 0) for cell in found["cells"]}
+    assert ok == {"dead": 0, "a": 28, "b": 28}
+    if not options:
+        assert "warning: dead was asked no more" in shown.out

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from browser import browser
 from sample_run import build, item, score, trial
 
+from voxmeter.client import report_html
 from voxmeter.client.report_markdown import report
 from voxmeter.client.summary import summarise
 
@@ -70,3 +72,26 @@ def test_a_wait_without_a_refusal_of_its_own_is_not_asked_again(tmp_path: Path) 
     summary = summary_of(tmp_path, waited)
     (warning,) = [one for one in summary["warnings"] if one["code"] == "asked-again"]
     assert warning["text"].startswith("bot on demo (clean): 1 trial of")
+
+
+def test_the_page_shows_latencies_by_machine_and_names_are_no_markup(tmp_path: Path) -> None:
+    hosts = ("a", "<b id=planted>b</b>")
+    rows = [
+        trial(name, host=hosts[number % 2], first_audible_ms=500.0 + 400 * (number % 2))
+        for number, name in enumerate(NAMES)
+    ]
+    with (
+        build(tmp_path, map(item, NAMES), rows, map(score, rows)) as made,
+        browser(tmp_path / "profile") as tab,
+    ):
+        page = report_html.write_page([made], [summarise(made)], tmp_path / "page.html")
+        tab.open(page.as_uri())
+        text = tab.value("document.querySelector('#instrument').innerText")
+        assert tab.value("document.querySelectorAll('#planted').length") == 0
+        assert tab.problems == []
+    assert "By machine" in text
+    lines = [one for line in text.splitlines() if (one := line.split("\t"))[0] in hosts]
+    assert [(one[0], one[4], one[5]) for one in lines] == [
+        (hosts[1], "6", "900"),
+        ("a", "6", "500"),
+    ]
