@@ -9,7 +9,6 @@ together, and one that is dead is left while the others go on.
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -189,8 +188,8 @@ class _Asking:
         leave = await self.breaker.admit()
         if leave == "stop":
             return False
-        stage, not_before_ns = self.stage, 0
-        for made in itertools.count(1):
+        stage, not_before_ns, made = self.stage, 0, 1
+        while True:
             row = await self._attempt(trial, stagger_ns, not_before_ns)
             wait_s = stage.retries.wait_s(row, made)
             if wait_s is None:
@@ -204,7 +203,12 @@ class _Asking:
                     break
                 await asyncio.to_thread(stage.show.again, trial, row, wait_s)
             trial = replace(trial, attempt=trial.attempt + 1)
+            made += not self._crowded_out(row)
         return True
+
+    def _crowded_out(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a trial was refused for what was asked beside it: no try of its own."""
+        return row.get("refusal") == "busy" and self.limit.sessions > 1
 
     def _note_end(self, row: dict[str, Any], leave: Leave) -> None:
         """Tell the breaker how a trial's last attempt went; a row that ends the asking says so."""

@@ -179,6 +179,25 @@ def test_fewer_are_asked_at_a_time_after_a_refusal_and_more_again_after_answers(
     assert [row["status"] for row in rows].count("ok") == 60
 
 
+def test_a_trial_is_not_lost_for_all_that_was_asked_beside_it(
+    peer: Peer, clock: Clock, folder: RunFolder
+) -> None:
+    peer.captures[:] = [busy(1) for _ in range(16 + 8 + 4 + 2)]
+    peer.together = [16, 8, 4, 2]
+    rows = run(folder, clock, trials=20, sessions=16, retries=Retries(most=1))
+    assert peer.together == []
+    assert max(row["attempt"] for row in rows) > 2
+    assert [row["status"] for row in folder.newest_trials()] == ["ok"] * 20
+
+
+def test_a_trial_that_is_refused_alone_uses_up_its_retries(
+    peer: Peer, clock: Clock, folder: RunFolder
+) -> None:
+    peer.captures[:] = [busy(1), busy(1), busy(1)]
+    rows = run(folder, clock, trials=1, retries=Retries(most=1))
+    assert [row["status"] for row in rows] == ["refused", "refused"]
+
+
 def test_a_failure_of_the_servers_own_is_no_rate_limit(
     peer: Peer, clock: Clock, folder: RunFolder
 ) -> None:
