@@ -14,6 +14,7 @@ from typing import Any, get_args
 from voxmeter.client.jsonlines import Row, disk, dump
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import FINISHED, AttemptPaths, RowFile, RunFolder
+from voxmeter.endpoints.errors import UserError
 
 _UNLINKED = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES, errno.ENOSYS}
 
@@ -130,14 +131,18 @@ def _in_time(parts: Sequence[RunFolder]) -> Iterator[tuple[int, Row]]:
         for place, row in enumerate(rows):
             yield str(row.get("started_at") or ""), number, place, row
 
-    streams = [numbered(number, part.rows("trials")) for number, part in enumerate(parts)]
+    streams = [numbered(number, part.placed()) for number, part in enumerate(parts)]
     for _, number, _, row in heapq.merge(*streams, key=lambda one: one[:3]):
         yield number, row
 
 
 def _in_turn(parts: Sequence[RunFolder], name: RowFile) -> Iterator[tuple[int, Row]]:
     for number, part in enumerate(parts):
-        for row in part.rows(name):
+        for place, row in enumerate(part.rows(name), start=1):
+            if not isinstance(row["key"], str) or not isinstance(row["attempt"], int):
+                file = f"{part.path / name}.jsonl: row {place}"
+                found = "its key or attempt is of another kind"
+                raise UserError(file, found, "restore the row or delete it")
             yield number, row
 
 

@@ -331,6 +331,29 @@ def test_a_torn_last_line_is_left_out_and_a_damaged_one_is_refused(
     assert "trials.jsonl:" in refused(parts, tmp_path / "all", capsys)
 
 
+@pytest.mark.parametrize(
+    ("file", "damaged"),
+    [
+        ("trials", {"key": "k", "attempt": 1, "status": "ok"}),
+        ("trials", {"key": ["k"], "attempt": 1, "status": "ok"}),
+        ("scores", {"key": ["k"], "attempt": 1}),
+        ("scores", {"key": "k", "attempt": {}}),
+        ("transcripts", {"key": "k"}),
+    ],
+)
+def test_rows_of_another_kind_are_one_line(
+    file: str,
+    damaged: Json,
+    parts: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rest = dict.fromkeys(("metric", "version", "value", "unscored", "detail"), None)
+    with (parts[1] / f"{file}.jsonl").open("a") as stream:
+        stream.write(json.dumps(damaged | rest) + "\n")
+    assert f"{file}.jsonl" in refused(parts, tmp_path / "all", capsys)
+
+
 # Whole or not at all
 
 
