@@ -53,6 +53,7 @@ def warnings_of(summary: Json, columns: Columns) -> list[dict[str, str]]:
         inside = (columns.cell == index.get(names, -1)) & ~columns.warmup
         found.extend(_of_cell(cell, columns, inside))
     found.extend(_of_run(summary))
+    found.extend(_of_dead(columns))
     found.extend(Advice(*one) for one in of_judges(summary))
     return [one.row() for one in found]
 
@@ -256,7 +257,7 @@ def _of_run(summary: Json) -> Iterator[Advice]:
             "mixed-hosts",
             f"trials ran on {len(hosts)} machines ({', '.join(hosts[:4])}): their latencies differ "
             "by more than the endpoint",
-            "compare latencies of one machine only",
+            "compare latencies of one machine only: report.md has a table by machine",
         )
     if summary["calibration"] is None and any(
         cell["metrics"]["first_audible_ms"]["n"] for cell in summary["cells"]
@@ -265,6 +266,15 @@ def _of_run(summary: Json) -> Iterator[Advice]:
             "not-calibrated",
             "how exact this machine's timing is was not measured",
             "voxmeter calibrate --seconds 20 measures it",
+        )
+
+
+def _of_dead(columns: Columns) -> Iterator[Advice]:
+    for endpoint, why in columns.gave_up.items():
+        yield Advice(
+            "gave-up",
+            f"{endpoint} was asked no more: {why}",
+            "see that it answers (voxmeter check); voxmeter run --resume RUN asks what is left",
         )
 
 

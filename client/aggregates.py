@@ -30,6 +30,8 @@ Values = tuple[Indices, Floats]
 """The trials that a metric is drawn from, and the value of each."""
 
 ANSWERS = ("accuracy", "accuracy_parsed", "parse_rate")
+BESIDE = "(no group)"
+"""Name of the items that lie in a group beside its inner groups."""
 LOWEST = "failures_lowest"
 """Stands behind a judge's rating as it is when each failure of the endpoint gets the lowest one."""
 
@@ -153,7 +155,7 @@ def _row(node: Node, drawn: Aggregated, rounding: Rounding, scale: int) -> Json 
     exact = shown(figure(node, means, drawn.counts))
     rounded = shown(figure(node, means, drawn.counts, at_every_level))
     return {
-        "path": [name for name in node.path if name],
+        "path": [name or BESIDE for name in node.path],
         "rule": rule_name(node.rule) if node.parts else "items",
         "value": _number(figure(node, drawn.means, drawn.counts)),
         "low": _number(interval.low),

@@ -111,6 +111,7 @@ class Run(_Table):
     pacing: Literal["real-time", "fast"] = "real-time"
     retries: Annotated[int, Field(ge=0, le=20)] = 2
     retry_wait_limit_s: Seconds = 60.0
+    give_up_after: Count = 20
     send_lateness_limit_ms: Milliseconds = 20
     loop_lag_limit_ms: Milliseconds = 20
 

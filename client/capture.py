@@ -18,7 +18,7 @@ from voxmeter.endpoints.codec import (
     Response,
     Text,
 )
-from voxmeter.endpoints.events import Event, ReplyAudio
+from voxmeter.endpoints.events import Event, FaultKind, ReplyAudio
 
 Outcome = Literal["ended", "timeout", "truncated", "refused", "disconnected", "protocol_error"]
 
@@ -73,6 +73,7 @@ class Capture:
         ended_ns: When the session was over.
         retryable: Whether asking again later can help, of a session that was refused.
         retry_after_s: How long the endpoint asks us to wait before; None where it names no time.
+        refusal: Whose rule a refused session met; None where that is not known.
     """
 
     outcome: Outcome
@@ -89,6 +90,7 @@ class Capture:
     ended_ns: int = 0
     retryable: bool = False
     retry_after_s: float | None = None
+    refusal: FaultKind | None = None
 
 
 class Recorder:

@@ -18,6 +18,7 @@ from voxmeter.endpoints.errors import UserError
 
 COMMANDS = {
     "run": "ask every question, record, transcribe, score and report",
+    "merge": "join the parts of a sharded run into one run folder",
     "score": "score a run again from its files",
     "judge": "hold judges against people, by a listening study of a run",
     "report": "write a run's report",

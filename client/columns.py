@@ -88,6 +88,8 @@ class Columns:
         items: What is known of each item, by its code in `item`.
         latency_valid: False where our own lateness spoiled the trial's latency.
         waited: Trials that were refused first and asked again within their run.
+        host: Code in `hosts` of the machine that asked.
+        gave_up: By endpoint, why it was asked no more; one that was asked on is not in it.
         early: How many replies began while our clip was playing and were not the answer.
         talked_over: Trials whose answer was audible before the user's end of speech.
         scores: A column for each metric that any row names, latency included.
@@ -117,8 +119,10 @@ class Columns:
     scores: dict[str, Column]
     reasons: Names
     audit: dict[str, Floats]
+    host: Codes
     hosts: Names
     channels: dict[int, set[str]]
+    gave_up: Mapping[str, str]
     suite_sizes: Mapping[str, int]
     judged: dict[str, Tally] = field(default_factory=dict)
 
@@ -160,7 +164,7 @@ def read_items(rows: Iterable[Row]) -> dict[tuple[str, str], ItemInfo]:
 
 _CODED = (
     *("cell", "item", "attempt", "status", "warmup", "kind", "valid", "waited"),
-    *("early", "talked_over"),
+    *("early", "talked_over", "host"),
 )
 _EARLY = frozenset({"greeting", "early", "backchannel"})
 """Roles of replies that may come before the answer, as `scoring/segments.py` names them."""
@@ -204,13 +208,13 @@ class _TrialReader:
         default_factory=lambda: {name: Names() for name in ("status", "kind", "host")}
     )
     channels: dict[int, set[str]] = field(default_factory=dict)
+    gave_up: dict[str, str] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
         self.keys[row["key"]] = len(self.keys)
         cell = (str(row["endpoint"]), str(row["suite"]), str(row["condition"]))
         item = (cell[1], str(row["item"]))
         latency, audit = row.get("latency") or {}, row.get("audit") or {}
-        self.names["host"].code(str(audit.get("host") or ""))
         segments = row.get("segments") or ()
         clip_ms = number((row.get("clip") or {}).get("speech_end_ms"))
         added = {
@@ -221,12 +225,15 @@ class _TrialReader:
             "warmup": int(bool(row.get("warmup"))),
             "kind": self.names["kind"].code(str(row.get("latency_kind") or "")),
             "valid": int(audit.get("latency_valid") is not False),
-            "waited": int(bool(row.get("waited_s"))),
+            "waited": int(bool(row.get("waited_s")) and row["attempt"] > 1),
+            "host": self.names["host"].code(str(audit.get("host") or "")),
             "early": sum(_is_early(one, clip_ms) for one in segments),
             "talked_over": int(any(one.get("role") == "talk-over" for one in segments)),
         }
         for name, code in added.items():
             self.codes[name].append(code)
+        if row.get("gave_up"):
+            self.gave_up[cell[0]] = str(row["gave_up"])
         for name in LATENCY:
             self.numbers[name].append(number(latency.get(name)))
         for name in _AUDIT:
@@ -260,8 +267,10 @@ class _TrialReader:
             scores={name: _measured(self.numbers[name]) for name in LATENCY},
             reasons=Names(),
             audit={name: np.array(self.numbers[name], np.float64) for name in _AUDIT},
+            host=codes["host"],
             hosts=self.names["host"],
             channels=self.channels,
+            gave_up=self.gave_up,
             suite_sizes=Counter(suite for suite, _ in self.items),
         )
 

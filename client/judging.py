@@ -330,17 +330,19 @@ class _Asking:
         replies, cached = (known.replies, known.cached) if known else ((), False)
         found = read_again(rubric, case, order, replies)
         if found is None and self._cache is not None:
-            replies, cached = self._cache.get(asked), True
-            found = read_again(rubric, case, order, replies)
+            cached = True
+            found = read_again(rubric, case, order, self._cache.get(asked))
         if found is not None:
             return replace(found, asked=asked, cached=cached)
         if self.stopped or self.service is None:
             problem = self._problem or self.stopped
-            return Verdict(order, Reading(None, self.stopped), (), asked, problem=problem)
-        return await self._ask(rubric, case, order, asked)
+            return Verdict(order, Reading(None, self.stopped), replies, asked, problem=problem)
+        return await self._ask(rubric, case, order, asked, replies)
 
-    async def _ask(self, rubric: Rubric, case: Case, order: Order, asked: str) -> Verdict:
-        service, replies = self.service, list[Said]()
+    async def _ask(
+        self, rubric: Rubric, case: Case, order: Order, asked: str, known: Sequence[Said]
+    ) -> Verdict:
+        service, replies = self.service, list(known)
         assert service is not None  # noqa: S101 - seen to above
 
         async def ask(sent: Sequence[Message]) -> Said:
@@ -349,7 +351,7 @@ class _Asking:
             return said
 
         try:
-            found = await judge_order(rubric, case, order, ask)
+            found = await judge_order(rubric, case, order, ask, known)
         except JudgeError as error:
             self._failed(error)
             problem = error.fault.message

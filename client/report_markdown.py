@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from voxmeter.client import (
+    by_host,
     figures,
     report_analyses,
     report_judges,
@@ -59,6 +60,7 @@ def report(summary: Summary, run: Mapping[str, Any], lines: Iterable[TrialLine])
     yield from _groups(summary)
     yield from report_tables.lines(summary)
     yield from report_origins.lines(summary)
+    yield from by_host.lines(summary)
     yield from _analyses(summary)
     yield from report_published.lines(summary)
     yield from _failures(summary)
@@ -273,16 +275,13 @@ def _warnings(summary: Summary) -> Iterator[str]:
         yield "## Warnings"
         yield ""
     for warning in summary["warnings"]:
-        yield (
-            f"- **{warning['code']}**: {markdown(warning['text'], 600)}. "
-            f"*{markdown(warning['cure'])}*"
-        )
+        told = f"{markdown(warning['text'], 600)}. *{markdown(warning['cure'])}*"
+        yield f"- **{warning['code']}**: {told}"
 
 
 def _gates(summary: Summary) -> Iterator[str]:
     if summary.get("gates"):
-        yield ""
-        yield "## Gates"
+        yield from ("", "## Gates")
         heads = ["gate", "cell", "value", "verdict", "reason"]
         yield from _table(
             heads,
@@ -390,9 +389,8 @@ def _manifest(summary: Summary, run: Mapping[str, Any], clips: _Clips) -> Iterat
     yield "```"
 
 
-_TOLD = frozenset(
-    {"schema", "run", "version", "voxmeter", "config", "machine", "calibration", "planned", "items"}
-)
+_TOLD = {"schema", "run", "version", "voxmeter", "config", "machine", "calibration", "items"}
+_TOLD |= {"planned", "planned_whole"}
 
 
 def _fact(value: object) -> str:

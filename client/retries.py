@@ -1,4 +1,4 @@
-"""When a refused attempt is made again within a run: seldom, and after the wait that was named."""
+"""When a refused attempt is made again within a run, and when an endpoint is asked no more."""
 
 from __future__ import annotations
 
@@ -20,11 +20,20 @@ class Retries:
         most: Further attempts of one trial within one run.
         wait_limit_s: An endpoint that asks for a longer wait is not asked again: `--resume` does.
         seed: Of the waits that nobody named.
+        give_up_after: Trials in a row that an endpoint did not take, before it is asked no more
+            (`client/breaker.py`); 0 never.
     """
 
     most: int = 2
     wait_limit_s: float = 60.0
     seed: int = 0
+    give_up_after: int = 20
+
+    def too_long(self, row: Mapping[str, Any]) -> bool:
+        """Return whether the endpoint asks for a longer wait than a run waits."""
+        named = row.get("retry_after_s")
+        refused = row["status"] == "refused" and bool(row.get("retryable"))
+        return refused and named is not None and named > self.wait_limit_s
 
     def wait_s(self, row: Mapping[str, Any], made: int) -> float | None:
         """Return how long to wait before the next attempt, s; None if there is to be none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
     from voxmeter.client.plan import Plan
     from voxmeter.client.redaction import Redactor
-    from voxmeter.suites.suite import Suite
+    from voxmeter.suites.suite import Item, Suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class Prepared:
         redactor: Knows every secret of the bench.
         notes: What a user should know before it starts, one sentence each.
         prompts: What its judges are asked.
+        whole: The plan of the whole run, where this is a part of it.
     """
 
     bench: Bench
@@ -57,6 +58,11 @@ class Prepared:
     redactor: Redactor
     notes: tuple[str, ...] = ()
     prompts: Prompts = NO_PROMPTS
+    whole: Plan | None = None
+
+    def items(self) -> Iterator[Item]:
+        """Yield every item of the whole run: all parts have the same `items.jsonl`."""
+        return (self.whole or self.plan).items()
 
 
 def prepare(
@@ -66,6 +72,7 @@ def prepare(
     only: Mapping[str, Sequence[str]] | None = None,
     shard: tuple[int, int] | None = None,
     prompts_had: Mapping[str, Any] | None = None,
+    asking: bool = True,
 ) -> Prepared:
     """Find out whether a bench can be run here, before anything is written or asked.
 
@@ -75,6 +82,7 @@ def prepare(
         only: `--only`.
         shard: `--shard`.
         prompts_had: Judges' prompts of a run that goes on; it keeps them.
+        asking: Whether anybody will be asked; if not, a missing key is a note.
 
     Raises:
         UserError: If a suite, a voice, a model or a key is missing, or the bench asks for
@@ -85,19 +93,33 @@ def prepare(
         mqtt_settings(bench)
     suites = load_suites(bench, limit)
     made = plan.build(bench, suites, only=only, shard=shard)
+    whole = plan.build(bench, suites, only=only) if shard else None
     refuse_lost_text(bench, made.endpoints, made.items())
     notes = refuse_lost_examples(bench, made.endpoints, made.items())
     conditions.check_here(bench, {cell.condition for cell in made.cells()})
-    for endpoint in bench.endpoints:
-        if endpoint.name in made.endpoints:
-            access(endpoint, bench.source)
+    missing = _keys_missing(bench, made.endpoints)
+    if missing and asking:
+        raise missing[0]
     for name in clips.speakers_of(made.asked()):
         speakers.check(name)
     locate(bench.transcribe.model, "whisper", allow_downloads=bench.transcribe.allow_downloads)
     check_languages(bench, (item.language for item in made.items()))
     rows = (item.row() for item in made.items())
     prompts, judge_notes = judge_prompts.check(bench, rows, prompts_had)
-    return Prepared(bench, suites, made, redactor(bench), (*notes, *judge_notes), prompts)
+    told = (*notes, *map(str, missing), *judge_notes)
+    return Prepared(bench, suites, made, redactor(bench), told, prompts, whole)
+
+
+def _keys_missing(bench: Bench, asked: Sequence[str]) -> list[UserError]:
+    """Return what endpoints lack in the environment: the first problem of each."""
+    found: list[UserError] = []
+    for endpoint in bench.endpoints:
+        if endpoint.name in asked:
+            try:
+                access(endpoint, bench.source)
+            except UserError as error:
+                found.append(error)
+    return found
 
 
 def check_languages(bench: Bench, spoken: Iterable[str]) -> None:
@@ -137,7 +159,7 @@ def create(prepared: Prepared, selection: Mapping[str, Any]) -> RunFolder:
                 Path(bench.run.out), bench.run.name, _record(prepared, selection), prepared.redactor
             )
         )
-        folder.write_items(item.row() for item in prepared.plan.items())
+        folder.write_items(item.row() for item in prepared.items())
         closed_on_error.pop_all()
     return folder
 
@@ -158,7 +180,7 @@ def reopen(path: Path) -> tuple[Prepared, RunFolder]:
         )
         folder.remove_orphans()
         if not any(folder.items()):
-            folder.write_items(item.row() for item in prepared.plan.items())
+            folder.write_items(item.row() for item in prepared.items())
         closed_on_error.pop_all()
     return prepared, folder
 
@@ -198,7 +220,12 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
 
         source = ClipSource(voices, conditioner.alterations(bench), bench.run.seed)
         lateness = Lateness(bench.run.send_lateness_limit_ms, bench.run.loop_lag_limit_ms)
-        retries = Retries(bench.run.retries, bench.run.retry_wait_limit_s, bench.run.seed)
+        retries = Retries(
+            bench.run.retries,
+            bench.run.retry_wait_limit_s,
+            bench.run.seed,
+            bench.run.give_up_after,
+        )
         Streaming(
             prepared.plan, folder, source, start, show, prepared.redactor, lateness, retries
         ).run()
@@ -211,6 +238,7 @@ def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:
         "config": config.resolved(bench),
         "selection": dict(selection),
         "planned": [cell._asdict() for cell in prepared.plan.cells()],
+        **_whole(prepared),
         "seeds": {"run": bench.run.seed},
         "machine": machine(),
         "load_average": load_average(),
@@ -224,6 +252,13 @@ def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:
         "instructions": {one.name: instructions_hash(one) for one in bench.endpoints},
         "calibration": _calibration(),
     }
+
+
+def _whole(prepared: Prepared) -> dict[str, Any]:
+    """Return what a part says of the whole that it belongs to."""
+    if prepared.whole is None:
+        return {}
+    return {"planned_whole": [cell._asdict() for cell in prepared.whole.cells()]}
 
 
 def _calibration() -> dict[str, Any] | None:

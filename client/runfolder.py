@@ -195,7 +195,7 @@ class RunFolder:
         for number, (key, attempt, _) in enumerate(self._attempts()):
             if key not in last or attempt >= last[key][0]:
                 last[key] = attempt, number
-        for number, row in enumerate(self._placed()):
+        for number, row in enumerate(self.placed()):
             found = last.get(row["key"])
             if found is not None and found[1] == number:
                 yield row
@@ -210,7 +210,8 @@ class RunFolder:
                     found = "its key, attempt or status is of another kind"
                     raise UserError(place, found, "restore the row or delete it")
 
-    def _placed(self) -> Iterator[Row]:
+    def placed(self) -> Iterator[Row]:
+        """Yield the rows of `trials.jsonl`, each with all that its files are found by."""
         return read(self.path / "trials.jsonl", needed=_PLACED)
 
     def attempt_paths(self, trial: Mapping[str, Any]) -> AttemptPaths:
@@ -302,7 +303,7 @@ class RunFolder:
             How many files were removed.
         """
         self._must_be_writable()
-        known = {path for row in self._placed() for path in _names(self.attempt_paths(row))}
+        known = {path for row in self.placed() for path in _names(self.attempt_paths(row))}
         removed = 0
         with disk(self.path):
             for kind in ("events", "audio"):

@@ -8,7 +8,7 @@ parsed. Silence follows the question until the reply has ended, or the turn is c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import isfinite
 
@@ -24,6 +24,7 @@ from voxmeter.endpoints.events import (
     Closed,
     Event,
     Fault,
+    FaultKind,
     Interrupted,
     RateLimit,
     Ready,
@@ -39,6 +40,13 @@ _NS = 1_000_000_000
 _MS = 1_000_000
 _TRY_LATER = 1013
 _REFUSING_CODES = {1008, _TRY_LATER, 3000, 3003}
+_REFUSING_STATUSES: Mapping[int, FaultKind] = {
+    401: "auth",
+    403: "auth",
+    429: "busy",
+    503: "busy",
+    _TRY_LATER: "busy",
+}
 
 
 async def converse(
@@ -106,6 +114,7 @@ class Session:
         self._usage: dict[str, float] = {}
         self._retryable = False
         self._retry_after_s: float | None = None
+        self._refusal: FaultKind | None = None
         self._spent_s: float | None = None  # until limits that are used up are whole again
 
     def capture(self) -> Capture:
@@ -125,6 +134,7 @@ class Session:
             ended_ns=self.clock.now(),
             retryable=outcome == "refused" and self._retryable,
             retry_after_s=self._retry_after_s,
+            refusal=self._refusal,
         )
 
     async def run(self, address: Address) -> None:
@@ -145,7 +155,8 @@ class Session:
             self._fail("disconnected", f"no connection within {limit:g} s")
         except ConnectError as error:
             if error.failure == "rejected":
-                self._refuse(str(error), error.retryable, error.retry_after_s)
+                kind = _REFUSING_STATUSES.get(error.status or 0)
+                self._refuse(str(error), error.retryable, error.retry_after_s, kind)
             else:
                 self._fail("disconnected", str(error))
         self._connect_began = began
@@ -265,7 +276,7 @@ class Session:
             case Fault(kind, retryable, message, True, wait_s):
                 if wait_s is None and kind == "busy":
                     wait_s = self._spent_s
-                self._refuse(f"{kind}: {message}", retryable, wait_s)
+                self._refuse(f"{kind}: {message}", retryable, wait_s, kind)
             case Fault():
                 self._note = f"{event.kind}: {event.message}"
             case Closed(code, reason):
@@ -281,7 +292,8 @@ class Session:
         said = f"closed with code {code}: {reason or 'no reason given'}"
         vendor = code is not None and 4000 <= code < 5000
         if (code in _REFUSING_CODES or vendor) and not self._ear.heard:
-            self._refuse(said, code == _TRY_LATER, named_wait_s(reason))
+            later = code == _TRY_LATER
+            self._refuse(said, later, named_wait_s(reason), "busy" if later else None)
         else:
             self._fail("disconnected", said)
 
@@ -338,9 +350,16 @@ class Session:
         await self._transport.send(message)
         self._record.sent(self.clock.now(), "message", message)
 
-    def _refuse(self, fault: str, retryable: bool, retry_after_s: float | None) -> None:  # noqa: FBT001 - the endpoint's own words and what they mean
+    def _refuse(
+        self,
+        fault: str,
+        retryable: bool,  # noqa: FBT001 - the endpoint's own words and what they mean
+        retry_after_s: float | None,
+        kind: FaultKind | None,
+    ) -> None:
         if self._failure is None:
             self._retryable, self._retry_after_s = retryable, retry_after_s
+            self._refusal = kind
         self._fail("refused", fault)
 
     def _fail(self, outcome: Outcome, fault: str) -> None:

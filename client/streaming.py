@@ -2,18 +2,19 @@
 
 Endpoints come one after another, `concurrency` sessions each, frames staggered so that sessions do
 not send in step. Whatever can delay a frame happens elsewhere: clips are made in threads, attempts
-are finished in a process beside this one.
+are finished in a process beside this one. The sessions of an endpoint keep its rate limits
+together, and one that is dead is left while the others go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from voxmeter.client.breaker import Breaker, Leave
 from voxmeter.client.clock import Clock, SystemClock, utc_now
 from voxmeter.client.event_loop import loop_factory, undisturbed
 from voxmeter.client.finish import Attempt, Lateness
@@ -21,15 +22,19 @@ from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.pacing import Spacing
+from voxmeter.client.rate_limit import Pass, RateLimit
 from voxmeter.client.retries import Retries
 from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.shots import NO_EXAMPLES, Examples, examples
 from voxmeter.client.target import Target, attempt, new_tag
+from voxmeter.client.terminal import warn
+from voxmeter.endpoints import events
 from voxmeter.endpoints.codec import Asked
 from voxmeter.endpoints.errors import ClipError, UserError
 from voxmeter.scoring.definitions import LATENCY
 
 if TYPE_CHECKING:
+    from voxmeter.client.capture import Capture
     from voxmeter.client.clips import Clip
     from voxmeter.client.plan import Plan, Trial
     from voxmeter.client.redaction import Redactor
@@ -68,7 +73,7 @@ class Streaming:
         show: Who is told.
         redactor: Takes secrets out of what is written.
         lateness: How late this client may be before it spoils a trial's latency.
-        retries: When a refused attempt is made again.
+        retries: When a refused attempt is made again, and when an endpoint is asked no more.
         clock: For the waits before that.
     """
 
@@ -113,8 +118,7 @@ class Streaming:
         with ExitStack() as stack:
             target, sessions = self.start(name, stack)
             self.show.endpoint(name, left)
-            spacing = Spacing(sessions if _in_real_time(target) else 1)
-            one = _Asking(self, target, finisher, monitor, spacing, asyncio.Lock())
+            one = self._asking(target, sessions, finisher, monitor)
             trials = self.plan.remaining(name, newest)
             first = await one.warm_up(trials)
             queue = iter(trials) if first is None else _after(first, trials)
@@ -123,6 +127,28 @@ class Streaming:
                 for number in range(min(sessions, left)):
                     stagger = number * frame_ns // sessions
                     group.create_task(one.ask_all(queue, stagger), name=f"{name} {number}")
+        if one.breaker.why:
+            left = self.plan.count_remaining(name, self.folder.newest())
+            cure = f"see that it answers, then: voxmeter run --resume {self.folder.path}"
+            warn(f"{name} is asked no more: {one.breaker.why}; {left} trials are left; {cure}")
+
+    def _asking(
+        self, target: Target, sessions: int, finisher: Finisher, monitor: LoopMonitor
+    ) -> _Asking:
+        return _Asking(
+            self,
+            target,
+            finisher,
+            monitor,
+            Spacing(sessions if _in_real_time(target) else 1),
+            asyncio.Lock(),
+            RateLimit(sessions, self.clock, self.retries.wait_limit_s),
+            Breaker(
+                self.retries.give_up_after,
+                self.clock,
+                tell=lambda words: warn(f"{target.name}: {words}"),
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,39 +161,73 @@ class _Asking:
     monitor: LoopMonitor
     spacing: Spacing
     writing: asyncio.Lock
+    limit: RateLimit
+    breaker: Breaker
 
     async def warm_up(self, trials: Iterator[Trial]) -> Trial | None:
         """Ask the warm-up turns one by one; return the first trial that is not one."""
         for trial in trials:
             if not trial.warmup:
                 return trial
-            await self.ask(trial, 0)
+            if not await self.ask(trial, 0):
+                break
         return None
 
     async def ask_all(self, trials: Iterator[Trial], stagger_ns: int) -> None:
         """Ask what is left until nothing is; several of these share one iterator."""
         for trial in trials:
-            await self.ask(trial, stagger_ns)
+            if not await self.ask(trial, stagger_ns):
+                return
 
-    async def ask(self, trial: Trial, stagger_ns: int) -> None:
-        """Put one question, again where its refusal allows it; every attempt is written down."""
-        stage, waited_s = self.stage, 0.0
-        for made in itertools.count(1):
-            row = await self._attempt(trial, stagger_ns, waited_s)
+    async def ask(self, trial: Trial, stagger_ns: int) -> bool:
+        """Put one question, again where its refusal allows it; every attempt is written down.
+
+        Returns:
+            Whether the endpoint is still asked; if not, the question was not put.
+        """
+        leave = await self.breaker.admit()
+        if leave == "stop":
+            return False
+        stage, not_before_ns, made = self.stage, 0, 1
+        while True:
+            row = await self._attempt(trial, stagger_ns, not_before_ns)
             wait_s = stage.retries.wait_s(row, made)
+            if wait_s is None:
+                self._note_end(row, leave)
+            else:
+                not_before_ns = stage.clock.now() + int(wait_s * _NS)
             async with self.writing:
                 await asyncio.to_thread(stage.folder.append, "trials", row)
                 if wait_s is None:
                     await asyncio.to_thread(stage.show.trial, trial, row)
-                    return
+                    break
                 await asyncio.to_thread(stage.show.again, trial, row, wait_s)
-            await stage.clock.sleep_until(stage.clock.now() + int(wait_s * _NS))
-            waited_s = wait_s
             trial = replace(trial, attempt=trial.attempt + 1)
+            made += not self._crowded_out(row)
+        return True
 
-    async def _attempt(self, trial: Trial, stagger_ns: int, waited_s: float) -> dict[str, Any]:
+    def _crowded_out(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a trial was refused for what was asked beside it: no try of its own."""
+        return row.get("refusal") == "busy" and self.limit.sessions > 1
+
+    def _note_end(self, row: dict[str, Any], leave: Leave) -> None:
+        """Tell the breaker how a trial's last attempt went; a row that ends the asking says so."""
+        before, limit_s = self.breaker.why, self.stage.retries.wait_limit_s
+        if row["status"] == "bad_clip":
+            self.breaker.ended(leave)
+        elif not _not_taken(row):
+            self.breaker.succeeded(leave)
+        else:
+            self.breaker.failed(leave, str(row["fault"]))
+            if self.stage.retries.too_long(row):
+                wait = f"it asks for a wait of {row['retry_after_s']:.0f} s"
+                self.breaker.stop(f"{wait}, longer than run.retry_wait_limit_s ({limit_s:g})")
+        if self.breaker.why != before:
+            row["gave_up"] = self.breaker.why
+
+    async def _attempt(self, trial: Trial, stagger_ns: int, not_before_ns: int) -> dict[str, Any]:
         """Make one attempt; return its line."""
-        fields = {**_fields(trial), "waited_s": round(waited_s, 3)}
+        fields = _fields(trial)
         try:
             clip = await asyncio.to_thread(self.stage.clip_of, trial.item, trial.condition)
             earlier = NO_EXAMPLES
@@ -178,7 +238,8 @@ class _Asking:
         except ClipError as error:
             row = _never_asked(fields, str(error))
         else:
-            row = await self._converse(trial, fields, clip, earlier, stagger_ns)
+            one = await self._turn(not_before_ns)
+            row = await self._converse(trial, fields, clip, earlier, stagger_ns, one)
         return cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
 
     async def _converse(
@@ -188,8 +249,36 @@ class _Asking:
         clip: Clip,
         earlier: Examples,
         stagger_ns: int,
+        one: Pass,
     ) -> dict[str, Any]:
+        try:
+            capture = await self._held(trial, fields, clip, earlier, stagger_ns)
+        finally:
+            self.limit.leave()
+        fields |= {"waited_s": round(one.waited_s, 3)}
+        self._note_limits(capture, one)
+        paths = self.stage.folder.attempt_paths(fields)
+        made = Attempt(fields, paths, self.stage.redactor, self.stage.lateness)
+        row = await self.finisher.finish(capture, made)
+        return row | ({"refusal": capture.refusal} if capture.outcome == "refused" else {})
+
+    async def _turn(self, not_before_ns: int) -> Pass:
+        """Wait until this session may begin; a limit may be met while it waits for its turn."""
+        one = await self.limit.enter(not_before_ns)
         await self.spacing.turn()
+        while waited_s := await self.limit.opened():
+            one = replace(one, waited_s=one.waited_s + waited_s)
+            await self.spacing.turn()
+        return one
+
+    async def _held(
+        self,
+        trial: Trial,
+        fields: dict[str, Any],
+        clip: Clip,
+        earlier: Examples,
+        stagger_ns: int,
+    ) -> Capture:
         tag = new_tag()
         fields |= {
             "started_at": utc_now().isoformat(timespec="milliseconds"),
@@ -198,7 +287,7 @@ class _Asking:
             "condition_params": dict(clip.params),
             "reply_channel": self.target.traits().reply_channel,
         }
-        capture = await attempt(
+        return await attempt(
             self.target,
             clip.utterance,
             tag=tag,
@@ -207,10 +296,29 @@ class _Asking:
             asked=Asked(trial.item.suite, trial.item.item, trial.condition, trial.trial),
             stagger_ns=stagger_ns,
             monitor=self.monitor,
+            listen=self._hear,
         )
-        paths = self.stage.folder.attempt_paths(fields)
-        made = Attempt(fields, paths, self.stage.redactor, self.stage.lateness)
-        return await self.finisher.finish(capture, made)
+
+    def _hear(self, event: events.Event) -> None:
+        """Keep a limit that an endpoint says is used up."""
+        match event:
+            case events.RateLimit(_, float() | int() as left, float() | int() as reset_s):
+                if left <= 0:
+                    self.limit.spent(reset_s)
+            case _:
+                return
+
+    def _note_limits(self, capture: Capture, one: Pass) -> None:
+        """Let every session keep the wait that one was told of; ask fewer or more at a time."""
+        if capture.outcome != "refused":
+            if capture.outcome != "disconnected":
+                self.limit.answered()
+            return
+        named = capture.retry_after_s
+        if capture.retryable and named is not None and named <= self.stage.retries.wait_limit_s:
+            self.limit.wait(named)
+        if capture.retryable and (capture.refusal == "busy" or named is not None):
+            self.limit.refused(one)
 
 
 def _refuse_inside_a_loop() -> None:
@@ -242,7 +350,15 @@ def _fields(trial: Trial) -> dict[str, Any]:
         "warmup": trial.warmup,
         "started_at": utc_now().isoformat(timespec="milliseconds"),
         "condition_params": {},
+        "waited_s": 0.0,
     }
+
+
+def _not_taken(row: Mapping[str, Any]) -> bool:
+    """Return whether an endpoint did not take a question, whatever the question was."""
+    if row["status"] == "refused":
+        return row.get("refusal") not in {"policy", "request"}
+    return bool(row["status"] == "disconnected")
 
 
 def _never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import numpy as np
 from voxmeter.client.advice import warnings_of
 from voxmeter.client.aggregates import declared, tables
 from voxmeter.client.analyses import analyses_of
+from voxmeter.client.by_host import by_host
 from voxmeter.client.columns import (
     ABSENT,
     LEFT_OUT,
@@ -125,7 +126,7 @@ def summary_of(columns: Columns, run: Row, gates: Sequence[Gate] = ()) -> Json:
         "schema": SCHEMA,
         "run": str(run.get("run", "")),
         "cells": cells,
-        "audit": _audit(columns),
+        "audit": _audit(columns, seed),
         "calibration": _calibration(columns, run),
     }
     analyses = analyses_of(columns, run, _accuracies, seed)
@@ -376,7 +377,7 @@ def _cold(columns: Columns, rows: Indices) -> Json:
     return cold
 
 
-def _audit(columns: Columns) -> Json:
+def _audit(columns: Columns, seed: int) -> Json:
     """The client's own lateness over all trials but warm-ups.
 
     `p50` is the median of the trials' medians, `p99` the 99th percentile of the trials' 99th
@@ -391,6 +392,7 @@ def _audit(columns: Columns) -> Json:
         }
     audit["latency_invalid"] = int(np.count_nonzero(counted & ~columns.latency_valid))
     audit["hosts"] = [host for host in columns.hosts.texts if host]
+    audit["by_host"] = by_host(columns, _latency, seed)
     return audit
 
 

@@ -198,8 +198,17 @@ def _node(path: Path, paths: Sequence[Path], levels: tuple[Level, ...]) -> Node:
 
 
 def leaf_of(path: Path, leaves: Mapping[Path, int]) -> int:
-    """Return the number of the leaf that an item with this path lies in."""
-    return leaves[path] if path in leaves else leaves[(*path, "")]
+    """Return the number of the leaf that an item with this path lies in.
+
+    Raises:
+        KeyError: If the item is none of those that the groups were made from.
+    """
+    deepest = max(map(len, leaves), default=0)
+    for depth in range(len(path), deepest + 1):  # beside inner groups, at more than one level
+        padded = (*path, *[""] * (depth - len(path)))
+        if padded in leaves:
+            return leaves[padded]
+    raise KeyError(path)
 
 
 def shares(node: Node, counts: Mapping[Path, int]) -> dict[Path, Fraction]:

@@ -134,7 +134,9 @@ def _read_label(raw: str | None, options: int) -> Reading:
     return Reading(1.0, label=label.upper())
 
 
-async def judge_order(rubric: Rubric, case: Case, order: Order, ask: Ask) -> Verdict:
+async def judge_order(
+    rubric: Rubric, case: Case, order: Order, ask: Ask, known: Sequence[Said] = ()
+) -> Verdict:
     """Ask a judge in one order, once more when its reply cannot be read.
 
     Args:
@@ -142,11 +144,14 @@ async def judge_order(rubric: Rubric, case: Case, order: Order, ask: Ask) -> Ver
         case: What is judged.
         order: Which stands first.
         ask: The chat call; what it raises is passed on.
+        known: Replies that came earlier and could not be read; they are paid for, and count.
     """
     asked = messages(rubric, case, order)
-    replies: list[Said] = []
+    replies = list(known)
     reading = Reading(None, "not asked")
-    for _ in range(MOST_ASKS):
+    if replies:
+        reading = read_reply(rubric, case, order, replies[-1])
+    while len(replies) < MOST_ASKS:
         wanted = (
             asked if not replies else ask_again(rubric, asked, replies[-1].raw, str(reading.reason))
         )

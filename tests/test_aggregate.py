@@ -21,6 +21,7 @@ from voxmeter.scoring.aggregate import (
     Weights,
     all_alike,
     figure,
+    leaf_of,
     scheme_of,
     shares,
     tree,
@@ -81,6 +82,22 @@ def test_items_beside_inner_groups_are_a_group_of_their_own() -> None:
         ("a", ""): Fraction(2), ("a", "x"): Fraction(4), ("b",): Fraction(9)
     }  # fmt: skip
     assert figure(whole, means, dict.fromkeys(means, 1)) == 6
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["a", "b", ""]), max_size=4).map(tuple), min_size=1, unique=True
+    )
+)
+def test_every_item_lies_in_one_leaf_of_the_groups_that_it_made(paths: list[Path]) -> None:
+    leaves = {leaf: number for number, leaf in enumerate(tree(paths).leaves())}
+    found = {leaf_of(path, leaves) for path in paths}
+    assert found == set(leaves.values())
+
+
+def test_an_item_of_other_groups_lies_in_none() -> None:
+    with pytest.raises(KeyError):
+        leaf_of(("c",), {("a", "x"): 0, ("b",): 1})
 
 
 def test_a_suite_without_groups_is_one_leaf() -> None:

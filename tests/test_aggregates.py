@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sample_run import Row, build, item, score, trial
@@ -195,3 +195,26 @@ def test_a_suite_that_declares_nothing_has_no_such_tables(tmp_path: Path) -> Non
         text = "".join(markdown_report(folder, summary))
     assert "tables" not in summary["cells"][0]
     assert "own rules" not in text
+
+
+def test_items_beside_inner_groups_have_a_line_of_their_own(tmp_path: Path) -> None:
+    scores: dict[tuple[str, ...], list[float]] = {
+        ("ADU-Skill", "physics"): [8, 6],
+        ("ADU-Skill",): [1, 3],
+        ("ADU-Ambiguity", "pause"): [10, 0],
+    }
+    with written(tmp_path, cast("Any", scores)) as folder:
+        summary = summarise(folder)
+        told = "\n".join(markdown_report(folder, summary))
+    found = figures(summary)
+    assert found["ADU-Skill",]["items"] == 4  # not those of its last line
+    assert found["ADU-Skill", "(no group)"]["value"] == 2
+    assert found["ADU-Skill", "physics"]["value"] == 7
+    (cell,) = summary["cells"]
+    paths = [
+        (row["metric"], *row["path"])
+        for row in cell["tables"]["figures"]
+        if row["metric"] == "judge_score:gpt"
+    ]
+    assert len(set(paths)) == len(paths)
+    assert "(no group)" in told

@@ -232,6 +232,29 @@ def test_an_unreadable_judge_is_asked_twice_and_its_words_are_kept(tmp_path: Pat
     assert {"judge-unscored", "judge-unread"} <= {one["code"] for one in summary["warnings"]}
 
 
+def test_an_unreadable_reply_is_paid_once_though_the_second_ask_failed(tmp_path: Path) -> None:
+    answers: Iterator[Answer | str] = iter(["I would say good.", refused(503), refused(401)])
+
+    def answer(_: object) -> Answer | str:
+        return next(answers, "7")
+
+    with chat(answer) as service, run(tmp_path, {"q0": "a ball"}) as folder:
+        which = bench(judge(service, orders="reference-first"))
+        scored(folder, which)
+        assert len(service.bodies) == 2
+        scored(folder, which)  # the second ask once more, which stops the judge
+        assert len(service.bodies) == 3
+        assert [one["raw"] for one in details(folder, SCORE)["q0"]["orders"][0]["replies"]] == [
+            "I would say good."
+        ]
+        scored(folder, which)
+        assert values(folder, SCORE) == {"q0": 7}
+        detail = details(folder, SCORE)["q0"]
+    assert len(service.bodies) == 4
+    assert [len(body["messages"]) for body in service.bodies] == [2, 4, 4, 4]
+    assert (detail["asks"], detail["second_asks"]) == (2, 1)
+
+
 class Interrupting:
     """Stops the program after so many trials, as Ctrl-C does."""
 

@@ -449,7 +449,8 @@ def test_after_so_many_attempts_the_refusal_stands_and_the_next_trial_is_asked(
         ("q0", 3, "refused"),
         ("q1", 1, "ok"),
     ]
-    assert len(clock.waits_s) == 2
+    assert len(clock.waits_s) == 3  # the wait that the last refusal named is kept by the next trial
+    assert rows[3]["waited_s"] == 1
 
 
 @pytest.mark.parametrize(

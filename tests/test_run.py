@@ -176,6 +176,44 @@ def test_a_dry_run_can_be_read_by_a_program(
     assert not (bench.parent / "runs").exists()
 
 
+def test_a_dry_run_needs_no_key_and_says_which_one_a_run_will_need(
+    bench: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    table = '[[endpoint]]\nname = "m"\nurl = "wss://127.0.0.1:1"\napi_key_env = "NO_SUCH_KEY"\n'
+    write(bench.parent, table)
+    assert main(["run", str(bench), "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "NO_SUCH_KEY" in told
+    assert "4 turns" in told
+    assert main(["run", str(bench), "--dry-run", "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["notes"]
+    assert "NO_SUCH_KEY" in note
+    assert main(["run", str(bench)]) == 2
+    assert "NO_SUCH_KEY" in capsys.readouterr().err
+
+
+def test_a_dry_run_says_that_it_is_about_the_bench_that_comes_with_voxmeter(
+    bench: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from voxmeter.client import config
+
+    own = config.load(bench)
+    assert main(["run", str(bench), "--dry-run"]) == 0
+    assert "comes with voxmeter" not in capsys.readouterr().out
+    monkeypatch.setattr(config, "load", lambda _: own.model_copy(update={"packaged": True}))
+    assert main(["run", "--dry-run"]) == 0
+    first = "No bench.toml here: this is about the one that comes with voxmeter."
+    assert capsys.readouterr().out.splitlines()[0] == first
+    assert main(["run", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["packaged"] is True
+
+
+def test_a_dry_run_does_not_resume(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--resume", str(bench.parent), "--dry-run"]) == 2
+    assert "--resume: comes with --dry-run" in capsys.readouterr().err
+
+
 def test_json_is_one_line_before_the_folder(
     bench: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

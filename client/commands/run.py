@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         prepared, folder = stages.reopen(args.resume)
     else:
         bench, selection = _chosen(args)
-        prepared = stages.prepare(bench, **selection)
+        prepared = stages.prepare(bench, **selection, asking=not args.dry_run)
         if args.dry_run:
             return _dry_run(prepared, as_json=args.json)
         folder = stages.create(prepared, selection)
@@ -87,7 +87,7 @@ def _stages(
     shard = (folder.run.get("selection") or {}).get("shard")
     if shard:
         if not silent:
-            print("\nThis part is streamed; score the whole with: voxmeter score RUN")
+            print("\nThis part is streamed; join all parts with: voxmeter merge RUN... -o DIR")
         print(folder.path)
         return _streamed(prepared, folder)
     published.scoring()
@@ -150,9 +150,10 @@ def _chosen(args: argparse.Namespace) -> tuple[Bench, dict[str, Any]]:
 def _refuse_with_resume(args: argparse.Namespace) -> None:
     from voxmeter.endpoints.errors import UserError
 
-    for option in ("bench", "out", "name", "limit", "only", "trials", "concurrency", "shard"):
-        if getattr(args, option) is not None:
-            name = option if option == "bench" else f"--{option}"
+    options = ("bench", "out", "name", "limit", "only", "trials", "concurrency", "shard")
+    for option in (*options, "dry_run"):
+        if getattr(args, option) not in {None, False}:
+            name = option if option == "bench" else f"--{option.replace('_', '-')}"
             raise UserError(
                 "--resume", f"comes with {name}", "leave it out: a run goes on as it began"
             )
@@ -190,9 +191,14 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
             "clips_opened": lengths.opened,
             "clips_by_size": lengths.by_size,
             "judges": [asdict(judge) for judge in judges],
+            "packaged": prepared.bench.packaged,
+            "notes": list(prepared.notes),
         }
         print(json.dumps(told))
         return 0
+    if prepared.bench.packaged:
+        print("No bench.toml here: this is about the one that comes with voxmeter.")
+    _say_notes(prepared)
     for cell in cells:
         print(f"{cell.endpoint}  {cell.suite}  {cell.condition}: {cell.planned} trials")
     print(f"{found.trials} turns with warm-up, about {human_seconds(found.seconds)} of streaming,")
@@ -221,15 +227,18 @@ def _said_of(judge: JudgeEstimate) -> str:
 
 
 def _say(prepared: Prepared, folder: RunFolder) -> None:
-    bench = prepared.bench
-    if bench.packaged:
+    if prepared.bench.packaged:
         print("No bench.toml here: running the one that comes with voxmeter.")
+    _say_notes(prepared)
+    print(f"Run folder: {folder.path}")
+
+
+def _say_notes(prepared: Prepared) -> None:
     for suite in prepared.suites:
         for warning in suite.warnings:
             print(f"{suite.name}: {warning}")
     for note in prepared.notes:
         print(note)
-    print(f"Run folder: {folder.path}")
 
 
 def _say_what_it_is(prepared: Prepared) -> None:

@@ -153,8 +153,12 @@ function instrumentPart() {
   const calibrated = data.runs.filter((run) => run.calibration).map((run) => [el("h3", null, (many ? run.letter + ": " : "") + `Calibration of ${run.calibration.measured_at || "this machine"}`),
     el("div", { class: "card" }, table(["sessions at once", "mark", "n", "error p50, ms", "p99, ms", "largest, ms"],
       (run.calibration.errors || []).map((one) => [one.sessions, one.mark.replaceAll("_", " "), one.n, plain(one.p50_ms), plain(one.p99_abs_ms), plain(one.max_abs_ms)]), [2, 3, 4, 5]))]);
+  const at = (entry, name) => (entry && entry[name] ? plain(entry[name].value) : "–");
+  const mixed = data.runs.filter((run) => (run.audit.by_host || []).length).map((run) => [el("h3", null, (many ? run.letter + ": " : "") + "By machine: figures above mix these, and latencies of one are not those of another"),
+    el("div", { class: "card" }, table(["machine", "endpoint", "suite", "condition", "trials", "first audible p50, ms", "p90", "first packet p50"],
+      run.audit.by_host.map((one) => [one.host, one.endpoint, one.suite, one.condition, one.trials, at(one.first_audible_ms, "p50"), at(one.first_audible_ms, "p90"), at(one.first_packet_ms, "p50")]), [4, 5, 6, 7]))]);
   return part("instrument", "The instrument's own error", "What this client itself added, over all counted trials.",
-    el("div", { class: "card" }, table(["", "p50", "p99", "largest", "what it is"], rows, [1, 2, 3]), facts),
+    el("div", { class: "card" }, table(["", "p50", "p99", "largest", "what it is"], rows, [1, 2, 3]), facts), mixed,
     calibrated.length ? calibrated : el("p", { class: "note" }, "This machine was not calibrated: voxmeter calibrate measures its error against known delays."));
 }
 
