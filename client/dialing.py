@@ -13,7 +13,7 @@ from voxmeter.endpoints.addresses import is_this_machine
 from voxmeter.endpoints.codec import Address
 from voxmeter.endpoints.errors import ConnectError, UserError
 
-_SECURE = ("wss:", "https:")
+_SECURE = ("wss:", "https:", "mqtts:")
 
 
 def tls_context(url: str, settings: TransportSettings) -> ssl.SSLContext | None:
