@@ -117,6 +117,12 @@ def broker_error(error: Exception, settings: MqttSettings) -> ConnectError:
     return ConnectError("timeout", said + ("" if settings.tls else "; does it want mqtts://?"))
 
 
+def forget(client: aiomqtt.Client) -> None:
+    """Free the socket of a client that was refused or given up: the library leaves it open."""
+    paho = client._client  # noqa: SLF001 - there is no other way to it
+    paho._sock_close()  # noqa: SLF001 - its callbacks take the socket out of the event loop
+
+
 def lost_words(error: Exception, settings: MqttSettings) -> str:
     """Return what it means that a connection ended, in a few words."""
     cause = error if isinstance(error, OSError) else error.__cause__

@@ -112,6 +112,7 @@ class Streaming:
             return
         with ExitStack() as stack:
             target, sessions = self.start(name, stack)
+            sessions = min(sessions, target.traits().most_sessions or sessions)
             self.show.endpoint(name, left)
             spacing = Spacing(sessions if _in_real_time(target) else 1)
             one = _Asking(self, target, finisher, monitor, spacing, asyncio.Lock())
@@ -122,7 +123,7 @@ class Streaming:
             async with asyncio.TaskGroup() as group:
                 for number in range(min(sessions, left)):
                     stagger = number * frame_ns // sessions
-                    group.create_task(one.ask_all(queue, stagger), name=f"{name} {number}")
+                    group.create_task(one.ask_all(queue, stagger, number), name=f"{name} {number}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +142,19 @@ class _Asking:
         for trial in trials:
             if not trial.warmup:
                 return trial
-            await self.ask(trial, 0)
+            await self.ask(trial, 0, 0)
         return None
 
-    async def ask_all(self, trials: Iterator[Trial], stagger_ns: int) -> None:
+    async def ask_all(self, trials: Iterator[Trial], stagger_ns: int, lane: int) -> None:
         """Ask what is left until nothing is; several of these share one iterator."""
         for trial in trials:
-            await self.ask(trial, stagger_ns)
+            await self.ask(trial, stagger_ns, lane)
 
-    async def ask(self, trial: Trial, stagger_ns: int) -> None:
+    async def ask(self, trial: Trial, stagger_ns: int, lane: int) -> None:
         """Put one question, again where its refusal allows it; every attempt is written down."""
         stage, waited_s = self.stage, 0.0
         for made in itertools.count(1):
-            row = await self._attempt(trial, stagger_ns, waited_s)
+            row = await self._attempt(trial, stagger_ns, lane, waited_s)
             wait_s = stage.retries.wait_s(row, made)
             async with self.writing:
                 await asyncio.to_thread(stage.folder.append, "trials", row)
@@ -165,7 +166,9 @@ class _Asking:
             waited_s = wait_s
             trial = replace(trial, attempt=trial.attempt + 1)
 
-    async def _attempt(self, trial: Trial, stagger_ns: int, waited_s: float) -> dict[str, Any]:
+    async def _attempt(
+        self, trial: Trial, stagger_ns: int, lane: int, waited_s: float
+    ) -> dict[str, Any]:
         """Make one attempt; return its line."""
         fields = {**_fields(trial), "waited_s": round(waited_s, 3)}
         try:
@@ -178,7 +181,7 @@ class _Asking:
         except ClipError as error:
             row = _never_asked(fields, str(error))
         else:
-            row = await self._converse(trial, fields, clip, earlier, stagger_ns)
+            row = await self._converse(trial, fields, clip, earlier, stagger_ns, lane)
         return cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
 
     async def _converse(
@@ -188,6 +191,7 @@ class _Asking:
         clip: Clip,
         earlier: Examples,
         stagger_ns: int,
+        lane: int,
     ) -> dict[str, Any]:
         await self.spacing.turn()
         tag = new_tag()
@@ -206,6 +210,7 @@ class _Asking:
             history=earlier.turns,
             asked=Asked(trial.item.suite, trial.item.item, trial.condition, trial.trial),
             stagger_ns=stagger_ns,
+            lane=lane,
             monitor=self.monitor,
         )
         paths = self.stage.folder.attempt_paths(fields)
