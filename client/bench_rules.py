@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,7 +13,7 @@ from voxmeter.client.bench import Bench, Endpoint, Judge, Suite
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Codec, Settings, Traits
-from voxmeter.endpoints.errors import UserError
+from voxmeter.endpoints.errors import MissingExtraError, UserError
 from voxmeter.endpoints.kind import HTTP, MQTT, WEBSOCKET, Kind, load
 from voxmeter.suites.suite import Item
 
@@ -195,6 +196,8 @@ def _check_place(place: str, endpoint: Endpoint, kind: Kind) -> None:
         if kind.transport == MQTT and not broker:
             cure = 'write it like "mqtt://host:1883"'
             raise UserError(f"{place} url", "is not the URL of an MQTT broker", cure)
+        if kind.transport == MQTT and find_spec("aiomqtt") is None:
+            raise MissingExtraError(place, "aiomqtt", "mqtt")
         if kind.transport in {WEBSOCKET, HTTP} and endpoint.url.startswith(("mqtt:", "mqtts:")):
             found = f"is an MQTT broker's, and kind {kind.name} does not speak MQTT"
             raise UserError(f"{place} url", found, "kind hermes does")

@@ -194,10 +194,10 @@ class Link:
 
     async def close(self) -> None:
         """Leave; never raises, never waits long."""
-        from aiomqtt import MqttError
-
         if self._client is None:
             return
+        from aiomqtt import MqttError
+
         if self._entered:
             with suppress(MqttError, OSError, TimeoutError):
                 async with asyncio.timeout(_CLOSE_S):

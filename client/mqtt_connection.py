@@ -95,6 +95,7 @@ def mqtt_client(
         queue_type=queue_type,  # type: ignore[arg-type]
         max_queued_incoming_messages=most_queued,
         logger=_silent_logger(),
+        socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # else 40 ms now and then
     )
 
 

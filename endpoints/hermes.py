@@ -47,7 +47,7 @@ KIND = Kind(
     transport=MQTT,
     server="voxmeter.endpoints.hermes_server:server",
     host=MQTT_HOST,
-    known_by="captures of Rhasspy 2.5's own services over mosquitto",
+    known_by="Rhasspy's own dialogue manager over mosquitto, with services that are played",
     docs="docs/endpoints/hermes.md",
     options_at="voxmeter.endpoints.hermes:OPTIONS",
 )
@@ -229,8 +229,8 @@ class Client:
             case wire.START_LISTENING:
                 return self._listens()
             case wire.STOP_LISTENING:
-                self._listening = False
-                return [SpeechStopped()]
+                heard, self._listening = self._listening, False
+                return [SpeechStopped()] if heard else [Note("stopListening")]
             case wire.TEXT_CAPTURED:
                 return [InputTranscript(told.text("text", "").strip())]
             case wire.SAY:

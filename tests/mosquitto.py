@@ -88,6 +88,7 @@ def mosquitto(
     folder.mkdir(parents=True, exist_ok=True)
     broker = Broker(folder, _free_port(), tls)
     lines = [f"listener {broker.port} 127.0.0.1", "persistence false", "log_dest stderr"]
+    lines.append("set_tcp_nodelay true")
     if os.geteuid() == 0:  # it would become a user who cannot read the files of a test
         lines.append("user root")
     if tls:
