@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -363,6 +366,44 @@ def test_an_address_that_does_not_fit_its_kind_is_one_line(
     told = capsys.readouterr().err
     assert words in told
     assert len(told.splitlines()) == 1
+
+
+async def test_an_assistant_that_never_answers_is_a_timeout_and_its_session_is_ended() -> None:
+    needs("mosquitto")
+    brief = replace(BRIEF, first_reply_timeout_s=1)
+    with serving("metronome?fault=never", kind="hermes") as url:
+        capture = await attempt(replace(hermes(url), patience=brief), question)
+    assert (capture.outcome, capture.fault) == ("timeout", None)
+    assert capture.rows[-1]["name"] == "hermes/dialogueManager/endSession"
+
+
+def test_a_broker_of_our_own_ends_with_a_server_that_is_killed() -> None:
+    needs("mosquitto")
+    command = [sys.executable, "-m", "voxmeter", "serve", "echo", "--protocol", "hermes"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent / "src")}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        port = int(server.stdout.readline().rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as held:
+            server.kill()
+            server.wait(20)
+            held.settimeout(20)
+            assert held.recv(1) == b""  # the broker has gone too
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def test_a_broker_that_cannot_start_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    needs("mosquitto")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "echo", "--protocol", "hermes", "--port", str(port)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("voxmeter: mosquitto: did not start: ")
+    assert "in use" in told
 
 
 async def test_a_site_where_nobody_answers_is_told_as_what_it_is(broker: Broker) -> None:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import shutil
+import signal
 import socket
+import subprocess
 import tempfile
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from voxmeter.client.servers.door import HostSettings
+from voxmeter.client.terminal import printable
 from voxmeter.endpoints.codec import Address
 from voxmeter.endpoints.errors import UserError
 
-_READY = b" running"
+_READY = " running"
 _START_S = 20.0
 _STOP_S = 5.0
+_SHELL = (  # mosquitto ends when our end of the pipe does, however this process ends
+    'exec 3<&0; "$0" -c "$1" & broker=$!; (cat <&3; kill $broker) >/dev/null 2>&1 & wait $broker'
+)
 
 
 @asynccontextmanager
@@ -36,61 +44,76 @@ async def private_broker(settings: HostSettings) -> AsyncIterator[Address]:
         raise UserError("--protocol hermes", "needs an MQTT broker, and found no mosquitto", cure)
     port = settings.port or _free_port()
     with tempfile.TemporaryDirectory(prefix="voxmeter-broker-") as folder:
-        config = Path(folder, "mosquitto.conf")
-        lines = [f"listener {port} {settings.host}", "allow_anonymous true", "persistence false"]
-        lines.append("set_tcp_nodelay true")  # else what follows close behind waits for 40 ms
-        config.write_text("\n".join([*lines, "log_dest stderr", ""]))  # noqa: ASYNC240 - a few bytes
-        process = await asyncio.create_subprocess_exec(
-            program,
-            "-c",
-            str(config),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        reading: asyncio.Task[None] | None = None
+        process = _start(program, _configuration(folder, settings.host, port))
+        said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        reader = threading.Thread(target=_read, args=(process, said), name="mosquitto's words")
+        reader.start()
         try:
-            await _started(process)
-            reading = asyncio.create_task(_read_on(process), name="mosquitto's stderr")
+            await asyncio.to_thread(_await_ready, said)
             yield Address(settings.url("mqtt", port))
         finally:
-            await _stop(process)
-            if reading is not None:
-                await reading
+            await asyncio.to_thread(_stop, process, reader)
 
 
-async def _started(process: asyncio.subprocess.Process) -> None:
+def _configuration(folder: str, host: str, port: int) -> str:
+    path = Path(folder, "mosquitto.conf")
+    lines = [
+        f"listener {port} {host}",
+        "allow_anonymous true",
+        "persistence false",
+        "log_dest stderr",
+        "log_timestamp false",
+        "set_tcp_nodelay true",  # else what follows close behind waits for 40 ms
+    ]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+def _start(program: str, configuration: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - our own words
+        ["/bin/sh", "-c", _SHELL, program, configuration],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for the server, which then ends its broker itself
+    )
+
+
+def _read(process: subprocess.Popen[bytes], said: queue.SimpleQueue[str | None]) -> None:
+    """Read all that it says, to the end, so that it never waits for a reader."""
     assert process.stderr is not None  # noqa: S101 - a pipe
-    last = b""
+    with process.stderr:
+        for line in process.stderr:
+            said.put(line.decode(errors="replace").strip())
+    said.put(None)
+
+
+def _await_ready(said: queue.SimpleQueue[str | None]) -> None:
+    """Return once it listens.
+
+    Raises:
+        UserError: If it does not, with its last words.
+    """
+    last, cure = "", "choose another --port, or name a broker with --broker"
     try:
-        async with asyncio.timeout(_START_S):
-            async for line in process.stderr:
-                last = line
-                if _READY in line:
-                    return
-    except TimeoutError:
-        pass
-    said = last.decode(errors="replace").strip()
-    raise UserError("mosquitto", f"did not start: {said}", "choose another --port, or --broker")
+        while (line := said.get(timeout=_START_S)) is not None:
+            if line.endswith(_READY):
+                return
+            last = line
+    except queue.Empty:
+        last = f"not within {_START_S:g} s"
+    raise UserError("mosquitto", f"did not start: {printable(last, 200)}", cure)
 
 
-async def _read_on(process: asyncio.subprocess.Process) -> None:
-    """Read all that it says, so that it never waits for a reader."""
-    assert process.stderr is not None  # noqa: S101 - a pipe
-    while await process.stderr.read(4096):
-        pass
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is not None:
-        return
-    process.terminate()
+def _stop(process: subprocess.Popen[bytes], reader: threading.Thread) -> None:
+    assert process.stdin is not None  # noqa: S101 - a pipe
+    process.stdin.close()
     try:
-        async with asyncio.timeout(_STOP_S):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    reader.join()
 
 
 def _free_port() -> int:
