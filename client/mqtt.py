@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import urlsplit
 
 from voxmeter.client.clock import Clock, SystemClock
@@ -25,6 +25,8 @@ from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, Protoco
 
 if TYPE_CHECKING:
     import aiomqtt
+
+_Answer = TypeVar("_Answer")
 
 _MOST_QUEUED = 4096
 _MOST_BYTES = 256 * 2**20  # in one session: more than an hour of any reply; a flood ends here
@@ -128,7 +130,7 @@ class Link:
         from aiomqtt import MqttError
 
         try:
-            await self._client.__aenter__()
+            await _heeded(self._client.__aenter__())
         except (MqttError, OSError, ValueError) as error:  # a UnicodeError is a ValueError
             forget(self._client)
             raise broker_error(error, self._settings) from None
@@ -142,7 +144,7 @@ class Link:
         if not topics:
             return
         began = self._clock.now()
-        granted = await client.subscribe([(topic, 1) for topic in topics])
+        granted = await _heeded(client.subscribe([(topic, 1) for topic in topics]))
         self.rtt_ms = (self._clock.now() - began) / 1e6
         for topic, code in zip(topics, granted, strict=False):
             value = getattr(code, "value", code)
@@ -161,7 +163,8 @@ class Link:
         if self._client is None:
             raise ConnectionLostError(None, "not connected")
         try:
-            await self._client.publish(message.topic, message.payload, qos=int(message.sure))
+            sent = self._client.publish(message.topic, message.payload, qos=int(message.sure))
+            await _heeded(sent)
         except (MqttError, OSError, ValueError) as error:
             raise ConnectionLostError(None, lost_words(error, self._settings)) from None
 
@@ -228,6 +231,19 @@ class _Arrivals(asyncio.Queue[tuple[int, Published]]):
             super().put_nowait((stamp, published))
         except asyncio.QueueFull:
             self.lost = True
+
+
+async def _heeded(awaited: Awaitable[_Answer]) -> _Answer:
+    """Await the library, which may lose a cancellation that comes together with its answer.
+
+    That is a fault of `asyncio.wait_for` before Python 3.12; whoever cancelled would wait forever.
+    """
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    found = await awaited
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError
+    return found
 
 
 def _same(queue: _Arrivals, maxsize: int) -> _Arrivals:  # noqa: ARG001 - the library's own

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,26 @@ async def test_what_is_published_on_a_topic_arrives_stamped_and_in_order(broker:
     await one.close()
     await one.close()
     await other.close()
+
+
+async def test_a_cancellation_that_the_library_loses_is_heeded(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = asyncio.Event()
+
+    async def publish(*_: object, **__: object) -> None:
+        waiting.set()
+        with suppress(asyncio.CancelledError):  # as `wait_for` does when the answer comes as well
+            await asyncio.Event().wait()
+
+    transport = await connected(Address(broker.url))
+    monkeypatch.setattr("aiomqtt.Client.publish", publish)
+    task = asyncio.create_task(transport.send(Published("a", b"", sure=True)))
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await transport.close()
 
 
 async def test_only_messages_on_topics_are_carried(broker: Broker) -> None:
