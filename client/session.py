@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from math import isfinite
 
 from voxmeter.client.capture import Capture, Outcome, Recorder, Utterance
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.ear import ear_for
 from voxmeter.client.lag import LoopMonitor
+from voxmeter.client.playing import Playout
 from voxmeter.client.speaking import Ask, Question
 from voxmeter.client.transport import Transport
 from voxmeter.endpoints.codec import Address, Codec, Message, Step
@@ -111,6 +113,7 @@ class Session:
             quiet_ms=ask.patience.quiet_ms,
             fast=ask.pacing == "fast",
         )
+        self._playout = Playout()
         self._usage: dict[str, float] = {}
         self._retryable = False
         self._retry_after_s: float | None = None
@@ -148,6 +151,7 @@ class Session:
     async def _connect(self, address: Address) -> bool:
         began = self.clock.now()
         limit = self._ask.patience.connect_timeout_s
+        address = replace(address, subscriptions=self._codec.traits.subscriptions)
         try:
             async with asyncio.timeout(limit):
                 await self._transport.connect(address)
@@ -165,6 +169,7 @@ class Session:
     async def _converse(self) -> None:
         async with asyncio.TaskGroup() as group:
             receiver = group.create_task(self._receive(), name="receive")
+            player = group.create_task(self._play_out(), name="play out")
             sender = None
             if await self._handshake():
                 self._rtt_ms = await self._transport.rtt_ms()
@@ -172,6 +177,7 @@ class Session:
                 await self._until_over()
             if sender is not None:
                 sender.cancel()
+            player.cancel()
             await self._leave()
             receiver.cancel()
 
@@ -238,6 +244,13 @@ class Session:
         self._ear.question_ended(t0_ns, place_s)
         self._changed.set()
 
+    async def _play_out(self) -> None:
+        """Tell a peer that waits for it whenever all that has come would have been played."""
+        while self._codec.traits.awaits_played:
+            reply = await self._playout.over(self.clock)
+            with suppress(ConnectionLostError):  # the receiver hears the end, with its reason
+                await self._send_step(self._codec.played(reply))
+
     async def _receive(self) -> None:
         try:
             async for t_ns, message in self._transport.receive():
@@ -259,6 +272,7 @@ class Session:
                 self._ready = event
             case ReplyStarted() | ReplyAudio() | ReplyText() | ReplyEnded() | Interrupted():
                 self._ear.hear(t_ns, event)
+                self._playout.hear(t_ns, event)
                 if isinstance(event, ReplyEnded) and event.reason == "incomplete":
                     self._note = (
                         self._note
@@ -289,7 +303,8 @@ class Session:
         if self._t0_ns is not None and self._ear.over_at() is not None:
             self._over = True  # it said all it had to say, then left
             return
-        said = f"closed with code {code}: {reason or 'no reason given'}"
+        how = "closed" if code is None else f"closed with code {code}"
+        said = f"{how}: {reason or 'no reason given'}"
         vendor = code is not None and 4000 <= code < 5000
         if (code in _REFUSING_CODES or vendor) and not self._ear.heard:
             later = code == _TRY_LATER

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from captures import attempt_in
+from needs import needs
 
 from voxmeter.client.audio import to_pcm16
 from voxmeter.client.builtin import serving
@@ -23,6 +24,7 @@ from voxmeter.client.target import Target, attempt
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Settings, TurnEnd
 from voxmeter.endpoints.errors import UserError
+from voxmeter.endpoints.kind import MQTT_HOST
 
 MS = 1_000_000
 PATIENT = Patience(first_reply_timeout_s=20, reply_limit_s=40, quiet_ms=500)
@@ -56,7 +58,9 @@ USUAL = [*dict(reversed(WAYS)).items()][::-1]  # each kind's first
 
 
 def installed(kind: str, turn_end: TurnEnd) -> None:
-    """Skip a kind whose audio cannot be coded here."""
+    """Skip a kind whose audio cannot be coded here, or which has no broker here."""
+    if catalog.find(kind).host == MQTT_HOST:
+        needs("mosquitto")
     if target(kind, turn_end).traits().input_encoding == "opus":
         pytest.importorskip("sphn")
 
