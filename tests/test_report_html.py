@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Tab, browser
+from browser import Tab, chromium, opened
+from playwright.sync_api import Browser
 from sample_run import Row, build, item, score, trial
 from test_report import HOSTILE, sample, transcript
 
@@ -54,24 +55,20 @@ def page_on(folder: RunFolder, *more: RunFolder, to: Path | None = None) -> Path
     return report_html.write_page(folders, [summarised(one) for one in folders], page)
 
 
-def address(page: Path, state: str = "") -> str:
-    return page.as_uri() + state
-
-
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with browser(tmp_path_factory.mktemp("profile")) as found:
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
         yield found
 
 
-@pytest.fixture(autouse=True)
-def quiet(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a page complained of in one test is not another's."""
-    yield
-    if "tab" in request.fixturenames:
-        found = request.getfixturevalue("tab")
-        found.problems.clear()
-        found.asked.clear()
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Tab]:
+    with opened(browser) as found:
+        yield found
+
+
+def show(tab: Tab, page: Path, state: str = "") -> None:
+    tab.open(page.as_uri() + state, "document.documentElement.dataset.ready === 'true'")
 
 
 def hostile(tmp_path: Path) -> RunFolder:
@@ -146,7 +143,7 @@ def test_hostile_replies_are_shown_as_text_and_nothing_of_them_runs(
         page = page_on(folder)
         keys = [row["key"] for row in folder.newest_trials()]
         for key, attack in zip(keys, ATTACKS, strict=True):
-            tab.open(address(page, f"#{key}"))
+            show(tab, page, f"#{key}")
             tab.until("document.getElementById('said')")
             shown = tab.value("document.getElementById('said').textContent")
             assert shown == attack
@@ -163,7 +160,7 @@ def test_a_script_that_got_into_the_page_all_the_same_would_not_run(
         page = page_on(folder)
     attacked = page.read_text().replace("<main", f"<script>{MARK}</script><main")
     page.write_text(attacked)
-    tab.open(address(page))
+    show(tab, page)
     assert tab.value("document.documentElement.dataset.ran") is None
     assert any("Content Security Policy" in one for one in tab.problems)
 
@@ -175,18 +172,18 @@ def test_details_of_many_trials_come_from_files_beside_the_page(tmp_path: Path, 
     beside = page.parent / "report_data"
     assert sorted(one.name for one in beside.iterdir()) == ["000.js", "001.js", "002.js"]
     assert "Reply number 205" in (beside / "002.js").read_text()
-    tab.open(address(page, f"#{key}"))
+    show(tab, page, f"#{key}")
     tab.until("document.getElementById('said')")
     assert tab.value("document.getElementById('said').textContent") == "Reply number 205."
     assert tab.problems == []
 
     (beside / "000.js").write_text("voxmeterDetails('other',0,'[]')")
-    tab.open(address(page, "#bot/demo/q0001/clean/1"))
+    show(tab, page, "#bot/demo/q0001/clean/1")
     tab.until("document.querySelector('#body .bad')")
     assert "another report" in tab.value("document.querySelector('#body').textContent")
 
     (beside / "001.js").unlink()
-    tab.open(address(page, "#bot/demo/q0101/clean/1"))
+    show(tab, page, "#bot/demo/q0101/clean/1")
     tab.until("document.querySelector('#body .bad')")
     assert "001.js is missing" in tab.value("document.querySelector('#body').textContent")
 
@@ -211,7 +208,7 @@ def _text(path: Path) -> str:
 
 def test_only_the_rows_in_sight_are_in_the_page(tmp_path: Path, tab: Tab) -> None:
     with many(tmp_path, 1000) as folder:
-        tab.open(address(page_on(folder)))
+        show(tab, page_on(folder))
     assert 10 < tab.value("document.querySelectorAll('.rows .row').length") < 80
     tab.value("document.getElementById('list').scrollTop = 900 * 30; 0")
     tab.until("document.querySelector('.rows').textContent.includes('q0905')")
@@ -230,16 +227,16 @@ def test_the_list_filters_and_sorts_by_any_column_and_the_address_keeps_it(
 ) -> None:
     with many(tmp_path, 40) as folder:
         page = page_on(folder)
-    tab.open(address(page, "#?status=timeout&sort=-item"))
+    show(tab, page, "#?status=timeout&sort=-item")
     assert tab.value("document.getElementById('count').textContent") == "4 of 40 trials"
     assert first_items(tab, 4) == ["q0039", "q0029", "q0019", "q0009"]
 
-    tab.open(address(page, "#?first_audible_ms=410-412"))
+    show(tab, page, "#?first_audible_ms=410-412")
     assert first_items(tab, 9) == ["q0010", "q0011", "q0012"]
-    tab.open(address(page, "#?first_audible_ms=none&reply=number+2"))
+    show(tab, page, "#?first_audible_ms=none&reply=number+2")
     assert first_items(tab, 9) == ["q0029"]
 
-    tab.open(address(page))
+    show(tab, page)
     tab.value("""document.querySelector("[data-sort='first_audible_ms']").click()""")
     tab.value("""document.querySelector("[data-sort='first_audible_ms']").click()""")
     assert first_items(tab, 2) == ["q0038", "q0037"]
@@ -254,15 +251,15 @@ def test_the_list_filters_and_sorts_by_any_column_and_the_address_keeps_it(
 
 def test_keys_move_open_and_close_and_the_address_names_the_trial(tmp_path: Path, tab: Tab) -> None:
     with many(tmp_path, 30) as folder:
-        tab.open(address(page_on(folder)))
+        show(tab, page_on(folder))
     for key in ("j", "j", "k", "Enter"):
-        tab.press(key)
+        tab.page.keyboard.press(key)
     tab.until("document.getElementById('said')")
     assert tab.value("location.hash") == "#bot/demo/q0001/clean/1"
-    tab.press("j")
+    tab.page.keyboard.press("j")
     tab.until("location.hash === '#bot/demo/q0002/clean/1'")
     assert tab.value("document.getElementById('said').textContent") == "Reply number 2."
-    tab.press("Escape")
+    tab.page.keyboard.press("Escape")
     assert tab.value("document.getElementById('trial').hidden") is True
     assert tab.value("location.hash") == ""
 
@@ -273,7 +270,7 @@ def test_a_trial_is_heard_from_its_files_and_its_timeline_has_its_marks(
     folder, one = spoken(tmp_path)
     with folder:
         page = page_on(folder)
-    tab.open(address(page, f"#{one['key']}"))
+    show(tab, page, f"#{one['key']}")
     tab.until("document.querySelector('.timeline')")
     shown = tab.value("document.querySelector('.timeline').textContent")
     for word in (
@@ -309,7 +306,7 @@ def test_several_runs_stand_side_by_side_as_columns(
     page = tmp_path / "both.html"
     assert run_command(*paths, "--format", "html", "-o", str(page)) == 0
     assert capsys.readouterr().out.strip() == str(page)
-    tab.open(address(page))
+    show(tab, page)
     heads = tab.value(
         "[...document.querySelectorAll('#results tr:nth-child(2) th')].map((e) => e.textContent)"
     )
@@ -317,7 +314,7 @@ def test_several_runs_stand_side_by_side_as_columns(
     assert tab.value("document.getElementById('count').textContent") == "8 trials"
     moved = "[...document.querySelectorAll('#changes tbody tr')].map((e) => e.textContent)"
     assert tab.value(moved) == []  # both runs are the same
-    tab.open(address(page, "#1:bot/demo/q1/clean/1"))
+    show(tab, page, "#1:bot/demo/q1/clean/1")
     tab.until("document.getElementById('said')")
     assert tab.value("document.querySelector('#trial h2').textContent").startswith("q1 B · bot")
     assert tab.problems == []
@@ -335,7 +332,7 @@ def test_what_moved_between_two_runs_is_listed_with_a_link_to_hear_it(
         return build(tmp_path / name, items, rows, scores)
 
     with made("was", 0.0, 1.0) as one, made("is", 50.0, 0.0) as other:
-        tab.open(address(page_on(one, other, to=tmp_path / "page.html")))
+        show(tab, page_on(one, other, to=tmp_path / "page.html"))
     rows = tab.value(
         "[...document.querySelectorAll('#changes tbody tr')].map((row) => "
         "[...row.children].slice(3, 9).map((cell) => cell.textContent))"
@@ -354,15 +351,14 @@ def test_what_moved_between_two_runs_is_listed_with_a_link_to_hear_it(
 def test_on_paper_the_page_is_light_and_the_list_has_what_matters(tmp_path: Path, tab: Tab) -> None:
     with many(tmp_path, 60) as folder:
         page = page_on(folder)
-    tab.dark(dark=True)
-    tab.open(address(page))
+    tab.page.emulate_media(color_scheme="dark")
+    show(tab, page)
     tab.value("window.dispatchEvent(new Event('beforeprint')); 0")
     assert tab.value("document.documentElement.dataset.theme") == "light"
     assert tab.value("document.querySelectorAll('.rows .row').length") == 60
     tab.value("window.dispatchEvent(new Event('afterprint')); 0")
     assert tab.value("document.documentElement.dataset.theme") == "dark"
     assert tab.value("document.querySelectorAll('.rows .row').length") < 60
-    tab.dark(dark=False)
     assert tab.problems == []
 
 
@@ -375,8 +371,8 @@ def test_the_page_shows_each_part_in_both_themes_and_a_picture_is_kept(
         page = page_on(folder)
     grounds = set()
     for dark in (False, True):
-        tab.dark(dark=dark)
-        tab.open(address(page))
+        tab.page.emulate_media(color_scheme="dark" if dark else "light")
+        show(tab, page)
         grounds.add(tab.value("getComputedStyle(document.body).backgroundColor"))
         picture = tab.picture(kept / f"report-{'dark' if dark else 'light'}.png")
         assert picture.stat().st_size > 20_000
@@ -395,10 +391,10 @@ def test_a_run_in_which_nothing_worked_has_a_page_too(tmp_path: Path, tab: Tab) 
     rows = [trial(f"q{n}", "disconnected") for n in range(3)]
     items = [item(f"q{n}", kind="open") for n in range(3)]
     with build(tmp_path / "failed", items, rows) as folder:
-        tab.open(address(page_on(folder)))
+        show(tab, page_on(folder))
     assert "disconnected" in tab.value("document.getElementById('failures').textContent")
     with build(tmp_path / "empty", [], []) as folder:
-        tab.open(address(page_on(folder)))
+        show(tab, page_on(folder))
     assert tab.value("document.getElementById('count').textContent") == "0 trials"
     shown = tab.value("document.querySelector('main').textContent")
     assert not re.search(r"NaN|undefined|Infinity|\[object", shown)
@@ -431,7 +427,7 @@ def test_audio_is_linked_from_where_the_page_lies(tmp_path: Path, tab: Tab) -> N
     folder, one = spoken(tmp_path / "a run & more")
     with folder:
         page = page_on(folder, to=tmp_path / "else where" / "page.html")
-    tab.open(address(page, f"#{one['key']}"))
+    show(tab, page, f"#{one['key']}")
     tab.until("document.querySelector('audio')")
     link = tab.value("document.querySelector('audio').getAttribute('src')")
     assert link.startswith("../a%20run%20%26%20more/sample-")
