@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def tab(browser: Browser) -> Iterator[Tab]:
 
 
 def show(tab: Tab, page: Path, state: str = "") -> None:
-    tab.open(page.as_uri() + state, "document.documentElement.dataset.ready === 'true'")
+    tab.open(page.as_uri() + state, "document.documentElement.dataset.drawn === 'true'")
 
 
 def hostile(tmp_path: Path) -> RunFolder:
@@ -423,7 +424,10 @@ def test_a_page_has_no_place_on_standard_output_nor_in_one_of_several_runs(tmp_p
     assert {one.name for one in (tmp_path / "all").iterdir()} == {"report.html", "report.csv"}
 
 
-def test_audio_is_linked_from_where_the_page_lies(tmp_path: Path, tab: Tab) -> None:
+def test_audio_too_large_for_the_page_is_linked_from_where_the_page_lies(
+    tmp_path: Path, tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_html, "SOUND_BYTES", 10)
     folder, one = spoken(tmp_path / "a run & more")
     with folder:
         page = page_on(folder, to=tmp_path / "else where" / "page.html")
@@ -432,6 +436,34 @@ def test_audio_is_linked_from_where_the_page_lies(tmp_path: Path, tab: Tab) -> N
     link = tab.value("document.querySelector('audio').getAttribute('src')")
     assert link.startswith("../a%20run%20%26%20more/sample-")
     assert link.endswith("/audio/bot~demo~clean/q0~1~1.flac")
+    tab.value("document.querySelector('audio').play().catch(() => 0)")
+    assert tab.value("document.querySelectorAll('audio').length") == 2
+    (tmp_path / "a run & more").rename(tmp_path / "moved")
+    show(tab, page, f"#{one['key']}")
+    tab.until("document.querySelector('audio')")
+    tab.value("document.querySelector('audio').play().catch(() => 0)")
+    tab.until("document.querySelectorAll('audio').length === 1")
+    assert "is not there or cannot be played" in tab.value("document.body.textContent")
+
+
+def test_a_small_page_mailed_alone_still_plays_and_a_click_on_the_timeline_plays_from_there(
+    tmp_path: Path, tab: Tab
+) -> None:
+    folder, one = spoken(tmp_path / "runs")
+    with folder:
+        page = page_on(folder)
+    alone = page.rename(tmp_path / "mailed.html")
+    shutil.rmtree(folder.path)
+    show(tab, alone, f"#{one['key']}")
+    tab.until("document.querySelector('.timeline')")
+    tab.value("document.querySelector('audio').addEventListener('seeked', () => window.sought = 1)")
+    box = tab.page.locator(".timeline").bounding_box()
+    assert box is not None
+    tab.page.mouse.click(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.5)
+    tab.until("window.sought && !document.querySelector('audio').paused")
+    assert 1.5 < tab.value("document.querySelector('audio').currentTime") <= 3
+    assert tab.problems == []
+    assert {asked.partition(":")[0] for asked in tab.asked} <= {"file", "about", "data"}
 
 
 def test_peaks_are_the_largest_of_each_stretch(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from voxmeter.client.runfolder import RunFolder
 
@@ -34,8 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--published",
         metavar="NAME",
-        help="set the published figures of a benchmark beside these, in md and json (adu-bench, "
-        "air-bench, voxeval, ...)",
+        help="set the published figures of a benchmark beside these, in html, md and json "
+        "(adu-bench, air-bench, voxeval, ...)",
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="in a page of several runs, pair endpoint OLD of the first with endpoint NEW of the "
+        "others; may be given again",
     )
 
 
@@ -50,10 +58,12 @@ def run(args: argparse.Namespace) -> int:
     """
     from contextlib import ExitStack
 
+    from voxmeter.client.endpoint_map import read_map
     from voxmeter.client.report import formats, text_of
     from voxmeter.client.runfolder import RunFolder
 
     wanted = formats(args.format)
+    mapped = read_map(args.map)
     if "html" in wanted:
         _page_has_a_place(args)
     if args.published is not None:
@@ -68,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         for kind in wanted:
             if kind == "html":
-                _page(folders, args, several=len(wanted) > 1)
+                _page(folders, args, mapped, several=len(wanted) > 1)
             elif args.output is None and kind in _IN_FOLDER:
                 _into_folders(folders, args.published)
             else:
@@ -88,14 +98,24 @@ def _page_has_a_place(args: argparse.Namespace) -> None:
         raise UserError("--format html", found, cure)
 
 
-def _page(folders: Sequence[RunFolder], args: argparse.Namespace, *, several: bool) -> None:
-    from voxmeter.client.report import summarised
-    from voxmeter.client.report_html import write_page
+def _page(
+    folders: Sequence[RunFolder],
+    args: argparse.Namespace,
+    mapped: Mapping[str, str],
+    *,
+    several: bool,
+) -> None:
+    from voxmeter.client.report import summarised, write_page
+    from voxmeter.client.report_html import Pairing
+    from voxmeter.client.scoring_progress import ScoringProgress
 
     path = folders[0].path / "report.html"
     if args.output is not None:
         path = _file("html", args.output, several=several)
-    print(write_page(folders, [summarised(folder, args.published) for folder in folders], path))
+    with ScoringProgress() as tell:
+        summaries = [summarised(folder, args.published) for folder in folders]
+        page = write_page(folders, summaries, path, Pairing(mapped), tell)
+    print(page)
 
 
 def _into_folders(folders: Sequence[RunFolder], published: str | None) -> None:

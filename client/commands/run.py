@@ -110,7 +110,7 @@ def _finish(args: argparse.Namespace, prepared: Prepared, folder: RunFolder) -> 
 
     with ScoringProgress(quiet=args.quiet or args.json) as progress:
         summary = score_run(folder, prepared.bench, progress=progress)
-    write_reports(folder, summary)
+        write_reports(folder, summary, progress)
     if args.json:
         print(json.dumps(summary))
     elif not args.quiet:

@@ -104,10 +104,13 @@ function heard(found) {
   return [[end > 500 && el("div", { class: "controls" }, near), holder], sound(found, line, holder)];
 }
 
+const decoded = (address) => { try { return decodeURIComponent(address); } catch { return address; } };
+
 function sound(found, line, holder) {
-  if (!found.audio && !found.reply) return el("p", { class: "note" }, "No recording of this trial was kept.");
-  const both = found.audio && el("audio", { controls: true, preload: "none", src: found.audio, "aria-label": "Both sides" });
-  const reply = found.reply && el("audio", { controls: true, preload: "none", src: found.reply, "aria-label": "The reply alone" });
+  if (!found.audio && !found.reply) return el("p", { class: "note" }, found.damaged ? "The recording of this trial is damaged." : "No recording of this trial was kept.");
+  const player = (src, name) => src && el("audio", { controls: true, preload: "none", src, "aria-label": name, onerror: (event) =>
+    event.target.replaceWith(el("p", { class: "note bad" }, src.startsWith("data:") ? "This browser cannot play FLAC." : `${decoded(src)} is not there or cannot be played: the run folder belongs where it lay when this page was written.`)) });
+  const both = player(found.audio, "Both sides"), reply = player(found.reply, "The reply alone");
   if (both && line) {
     both.addEventListener("timeupdate", () => {
       const at = line.x(both.currentTime * 1000);
@@ -158,19 +161,27 @@ function shownTrial(row, found) {
           Object.entries(found.audit).map(([name, value]) => fact(name, words(value))))))];
 }
 
+// While a trial is open the page behind it takes no key and no click; then the keys go back to where they were.
+const behind = [document.getElementById("main"), document.getElementById("top")];
+let cameFrom = null;
+
 function openRow(row) {
+  if (state.open < 0) cameFrom = document.activeElement;
+  const held = document.activeElement && sheet.contains(document.activeElement) ? document.activeElement.id : "";
   state.open = row;
   const at = shownRows.indexOf(row);
   if (at >= 0) state.at = at;
   const [run, endpoint, suite, condition] = cellOf(row);
   const body = el("div", { id: "body" }, el("p", { class: "note" }, "…"));
-  const go = (step) => el("button", { type: "button", onclick: () => step_(step) }, step < 0 ? "← k" : "j →");
+  const go = (step) => el("button", { type: "button", id: step < 0 ? "before" : "after", "aria-label": step < 0 ? "The trial before" : "The next trial", onclick: () => step_(step) }, step < 0 ? "← k" : "j →");
   sheet.replaceChildren(el("div", null, el("div", { class: "bar-top" },
     el("h2", null, trials.item[row], " ", el("span", { class: "kind" }, [many && data.runs[run].letter, endpoint, suite, condition, "trial " + trials.trial[row]].filter(Boolean).join(" · "))),
-    go(-1), go(1), el("button", { type: "button", onclick: closeTrial }, "Close (Esc)")), body));
+    go(-1), go(1), el("button", { type: "button", id: "shut", onclick: closeTrial }, "Close (Esc)")), body));
   sheet.hidden = false;
   sheet.scrollTop = 0;
   document.body.classList.add("open");
+  for (const part of behind) part.inert = true;
+  (document.getElementById(held || "trial") || sheet).focus({ preventScroll: true });
   keepState();
   details(row, (found, problem) => {
     if (state.open !== row) return;
@@ -187,6 +198,10 @@ function closeTrial() {
   sheet.hidden = true;
   sheet.replaceChildren();
   document.body.classList.remove("open");
+  for (const part of behind) part.inert = false;
   moveTo(state.at);
   keepState();
+  const back = cameFrom && cameFrom.isConnected && cameFrom !== document.body ? cameFrom : list;
+  cameFrom = null;
+  back.focus({ preventScroll: true });
 }

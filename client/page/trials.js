@@ -134,6 +134,7 @@ function trialsPart() {
   list.append(listHead(), rowsBox);
   list.addEventListener("scroll", () => fill());
   const paper = (on) => {
+    drawAll();
     const head = list.querySelector(".head");
     head.style.gridTemplateColumns = on ? paperGrid : screenGrid;
     for (const cell of head.children) cell.hidden = on && !PAPER.includes(cell.dataset.column);
