@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import os
 import re
@@ -16,10 +17,12 @@ from browser import Tab, chromium, opened
 from playwright.sync_api import Browser
 from sample_run import Row, build, item, score, trial
 from test_report import HOSTILE, sample, transcript
+from written_page import DRAWN, page_on
 
 from voxmeter.client import report_html
 from voxmeter.client.audio import write_flac
 from voxmeter.client.audio_peaks import BINS, largest, peaks_of
+from voxmeter.client.commands import compare as compare_command
 from voxmeter.client.commands import report as command
 from voxmeter.client.report import summarised
 from voxmeter.client.report_details import marked
@@ -43,17 +46,15 @@ ATTACKS = [
 
 
 def run_command(*words: str) -> int:
-    import argparse
-
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     return command.run(parser.parse_args(list(words)))
 
 
-def page_on(folder: RunFolder, *more: RunFolder, to: Path | None = None) -> Path:
-    folders = [folder, *more]
-    page = to or folder.path / "report.html"
-    return report_html.write_page(folders, [summarised(one) for one in folders], page)
+def compare(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    compare_command.add_arguments(parser)
+    return compare_command.run(parser.parse_args(list(words)))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def tab(browser: Browser) -> Iterator[Tab]:
 
 
 def show(tab: Tab, page: Path, state: str = "") -> None:
-    tab.open(page.as_uri() + state, "document.documentElement.dataset.drawn === 'true'")
+    tab.open(page.as_uri() + state, DRAWN)
 
 
 def hostile(tmp_path: Path) -> RunFolder:
@@ -491,3 +492,128 @@ def test_the_answer_is_cut_out_of_the_text_by_its_letters() -> None:
     assert marked("\U0001f600 it is B.", (8, 9)) == ["\U0001f600 it is ", "B", "."]
     assert marked("short", (4, 9)) == ["short", "", ""]
     assert marked("none", None) == ["none", "", ""]
+
+
+def test_an_open_trial_keeps_the_focus_and_gives_it_back(tmp_path: Path, tab: Tab) -> None:
+    folder, _ = spoken(tmp_path)
+    with folder:
+        show(tab, page_on(folder))
+    tab.value("document.querySelector('[data-sort=item]').focus()")
+    tab.value("document.querySelector('.rows .row').click()")
+    tab.until("document.querySelector('#said')")
+    inside = "document.getElementById('trial').contains(document.activeElement)"
+    assert tab.value(inside)
+    reached = set()
+    for _press in range(12):
+        tab.page.keyboard.press("Tab")
+        assert tab.value(f"{inside} || document.activeElement === document.body")
+        reached.add(tab.value("document.activeElement.tagName"))
+    assert {"BUTTON", "AUDIO"} <= reached
+    tab.page.keyboard.press("Escape")
+    assert tab.value("document.activeElement.dataset.sort") == "item"
+    assert tab.value("document.getElementById('main').inert") is False
+    assert tab.problems == []
+
+
+def test_drift_cold_turns_and_outliers_stand_on_the_page_with_links_to_their_trials(
+    tmp_path: Path, tab: Tab
+) -> None:
+    rows = [trial("q00", number=0, first_audible_ms=1500.0)]
+    rows += [trial(f"q{n:02}", first_audible_ms=400.0 + 5 * n) for n in range(30)]
+    rows.append(trial("q99", first_audible_ms=4000.0))
+    with build(tmp_path, [], rows, []) as folder:
+        show(tab, page_on(folder))
+    shown = tab.value(
+        "[...document.querySelectorAll('#course tbody td')].map((cell) => cell.textContent)"
+    )
+    assert shown[6:8] == ["1\u2009500 n 1", "475"]
+    assert shown[8:] == ["1", "bot/demo/q99/clean/1 4\u2009000 ms"]
+    tab.value("document.querySelector('#course a').click()")
+    tab.until("document.querySelector('#trial h2')")
+    assert tab.value("document.querySelector('#trial h2').textContent").startswith("q99")
+    assert tab.problems == []
+
+
+def test_published_figures_stand_on_the_page(tmp_path: Path, tab: Tab) -> None:
+    folder, _ = spoken(tmp_path)
+    table = {
+        "title": "Table <1>",
+        "judge": "",
+        "unit": "percent",
+        "columns": ["STEM"],
+        "systems": [{"system": "Paper", "size": "7B", "figures": ["61.2"], "notes": {"STEM": "?"}}],
+        "yours": [
+            {
+                "endpoint": "bot",
+                "judge": "",
+                "size": "",
+                "figures": [{"value": 0.5, "low": 0.4, "high": 0.6, "items": 9, "text": "50.0"}],
+            }
+        ],
+    }
+    told: Row = {"about": "A & B", "source": "S", "warnings": ["w"], "caveats": [], "tables": []}
+    told["tables"] = [table]
+    with folder:
+        summary = summarised(folder) | {"published": told}
+        page = folder.path / "report.html"
+        show(tab, report_html.write_page([folder], [summary], page))
+    shown = tab.value(
+        "[...document.querySelectorAll('#published td')].map((cell) => cell.textContent)"
+    )
+    assert shown == ["Paper", "7B", "61.2 *", "bot", "–", "50.0 [40 to 60] (n 9)"]  # noqa: RUF001
+    assert tab.problems == []
+
+
+def test_a_comparison_has_a_page_that_pairs_mapped_endpoints_and_leads_to_what_moved(
+    tmp_path: Path, tab: Tab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def made(name: str, slower: float) -> Path:
+        rows = [
+            trial(f"q{n}", endpoint=name, first_audible_ms=400.0 + n + slower * (1 + n % 3))
+            for n in range(30)
+        ]
+        with build(tmp_path / name, [item(f"q{n}") for n in range(30)], rows, []) as folder:
+            return folder.path
+
+    page = tmp_path / "page.html"
+    base, new = made("old", 0.0), made("new", 100.0)
+    words = [str(base), str(new), "--map", "old=new", "--html", str(page)]
+    assert compare(*words) == 1
+    assert f"page: {page}" in capsys.readouterr().out
+    show(tab, page)
+    assert tab.value("document.querySelector('p.verdict').textContent") == "regression"
+    assert "old → new" in tab.value("document.getElementById('results').textContent")
+    first = "document.querySelector('#changes tbody tr')"
+    cells = tab.value(f"[...{first}.children].map((cell) => cell.textContent)")
+    assert cells[0] == "old → new"
+    assert cells[8:] == ["+300", "base new"]  # a gate on latency failed: that comes first
+    for link, endpoint in (("first", "old"), ("last", "new")):
+        tab.value(f"{first}.querySelector('a:{link}-child').click()")
+        tab.until(
+            f"(document.querySelector('#trial h2') || {{}}).textContent.includes('{endpoint}')"
+        )
+        tab.page.keyboard.press("Escape")
+    assert tab.problems == []
+
+
+def test_two_endpoints_of_one_run_are_compared_on_one_page(tmp_path: Path, tab: Tab) -> None:
+    rows = [
+        trial(f"q{n}", endpoint=name, first_audible_ms=400.0 + n + more * n)
+        for name, more in (("slow", 9), ("quick", 0))
+        for n in range(20)
+    ]
+    with build(tmp_path, [item(f"q{n}") for n in range(20)], rows, []) as folder:
+        run = str(folder.path)
+    page = tmp_path / "page.html"
+    assert compare(run, run, "--map", "slow=quick", "--html", str(page)) == 0
+    show(tab, page)
+    cells = "[...document.querySelector('#changes tbody tr').children].map((c) => c.textContent)"
+    found = tab.value(cells)
+    assert (found[0], found[3], found[8]) == ("slow → quick", "q19", "−171")  # noqa: RUF001
+    assert tab.value("document.getElementById('count').textContent") == "40 trials"
+    assert tab.problems == []
+
+
+def test_a_page_of_a_comparison_has_no_place_on_standard_output(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="more than one file"):
+        compare(str(tmp_path), str(tmp_path), "--html", "-")

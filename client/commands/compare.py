@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
     from voxmeter.endpoints.errors import UserError
 
     if args.html == "-":
-        found, cure = "a page is more than one file", "name a file, as --html compare.html"
-        raise UserError("--html -", found, cure)
+        cure = "name a file, as --html compare.html"
+        raise UserError("--html -", "a page is more than one file", cure)
     mapped = read_map(args.map)
     found = compare_runs(args.base, args.new, mapped=mapped, bench=args.gate, force=args.force)
     forms = {

@@ -57,7 +57,7 @@ function pairsOf(base, run, metric) {
   return found;
 }
 
-function changesChart(metric, side) {
+function changesChart(metric, side, order) {
   const [base, run] = sides[Number(side)], pairs = pairsOf(base, run, metric);
   const shape = /_ms$/.test(metric) ? whole : plain;
   const signed = (value) => (value > 0 ? "+" : "") + shape(value).replace("-", "−");
@@ -68,7 +68,8 @@ function changesChart(metric, side) {
   }).filter((one) => one.values.length)
     .map((one) => ({ name: `${one.endpoint}  ${sideName(run, true)} − ${sideName(base, false)}`, color: cellSeries[trials.cell[one.row]].color, n: one.values.length, box: [0, 0.25, 0.5, 0.75, 1].map((share) => quantile(one.values, share)) }));
   const moved = pairs.filter((pair) => pair.flip || pair.change)
-    .sort((a, b) => Math.abs(b.flip || 0) - Math.abs(a.flip || 0) || Math.abs(b.change || 0) - Math.abs(a.change || 0)).slice(0, MOVED);
+    .map((pair) => ({ ...pair, by: [Math.abs(pair.flip || 0), Math.abs(pair.change || 0)] }))
+    .sort((a, b) => (order === "latency" ? b.by[1] - a.by[1] : b.by[0] - a.by[0] || b.by[1] - a.by[1])).slice(0, MOVED);
   const share = (one) => (one.scored ? (one.scored === 1 ? ["wrong", "right"][one.right] : `${one.right} of ${one.scored}`) : "–");
   const mean = (one) => (one.n ? shape(one.sum / one.n) : "–");
   const link = (of, one, now) => el("a", { href: keyAddress(of, trials.key[one.row]) }, sideName(of, now));
@@ -84,6 +85,9 @@ function changesPart() {
   const metrics = ordered.filter((name) => sides.every(([base, run]) => [base, run].every((one) => trials[name].some((value, row) => known(value) && cellOf(row)[0] === one))));
   const pairs = sides.map(([base, run], number) => [String(number), `${sideName(run, true)} against ${sideName(base, false)}`]).filter(([number]) => pairsOf(...sides[number], metrics[0] || "").length);
   if (!pairs.length) return null;
-  return later("changes", "What moved", `Each item that both sides share, its mean now less its mean then: boxes over items, right of zero is slower. Below, answers that changed, then the largest changes of latency, each to be heard on both sides${compared ? "" : "; voxmeter compare says which are real"}.`,
-    () => chosen(changesChart, [["latency", metrics.length ? metrics.map(named) : [["", "none"]]], ["sides", pairs]]));
+  const lost = compared ? compared.gates.filter((gate) => gate.verdict === "failed").map((gate) => gate.metric) : [];
+  const orders = [["answers", "answers that changed"], ["latency", "largest changes of latency"]];
+  if (lost.length && lost.every((name) => /_ms$/.test(name))) orders.reverse(); // what failed the gate comes first
+  return later("changes", "What moved", `Each item that both sides share, its mean now less its mean then: boxes over items, right of zero is slower. Below, the answers that changed and the largest changes of latency, each to be heard on both sides${compared ? "" : "; voxmeter compare says which are real"}.`,
+    () => chosen(changesChart, [["latency", metrics.length ? metrics.map(named) : [["", "none"]]], ["sides", pairs], ["first", orders]]));
 }

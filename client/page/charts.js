@@ -144,7 +144,7 @@ function groupChart(suite, condition) {
         svg("rect", { class: "bar", x: left, y: at, width: Math.max(1, x(entry.value) - left), height: bar, rx: 1.5 }),
         known(entry.low) && svg("line", { class: "whisker", x1: x(entry.low), x2: x(entry.high), y1: at + bar / 2, y2: at + bar / 2 }),
         label(width - 4, at + bar - 1, `${percent(entry.value)} · n ${entry.n}`, { "text-anchor": "end", class: "ink" }),
-        svg("title", null, `${seriesOf(cell.run, cell.endpoint).name}, ${names.join(" / ")}: ${percent(entry.value)}`));
+        svg("title", null, `${seriesOf(cell.run, cell.endpoint).name}, ${cut(names.join(" / "), 300)}: ${percent(entry.value)}`));
     });
     const middle = (top + y) / 2 + 3;
     y += gap;

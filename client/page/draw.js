@@ -22,7 +22,7 @@ const label = (x, y, text, more) => svg("text", { x, y, ...more }, text);
 
 const known = (value) => value !== null && value !== undefined;
 const whole = (value) => Math.abs(value) < 1e15 ? String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u2009") : value.toPrecision(3);
-const plain = (value) => Math.abs(value) >= 1000 ? whole(value) : String(Number(value.toPrecision(3)));
+const plain = (value) => typeof value !== "number" ? cut(String(value), 40) : Math.abs(value) >= 1000 ? whole(value) : String(Number(value.toPrecision(3)));
 const percent = (value) => (100 * value).toFixed(1) + "%";
 const asMs = (value) => whole(value) + " ms";
 

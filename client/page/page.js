@@ -225,13 +225,13 @@ document.getElementById("about").textContent = many ? data.runs.map((run) => `${
 const inCard = (draw) => () => { const picture = draw(); return picture && el("div", { class: "card" }, picture); };
 const first = data.latencies.includes("first_audible_ms") ? "first_audible_ms" : "first_text_ms";
 const parts = [
-  comparedPart(),
+  comparedPart(), compared && changesPart(),
   part("results", "Results", "A value in brackets is its 95 % interval.", el("div", { class: "card" }, headline())),
   gatesPart(), warningsPart(),
   later("accuracy", "Accuracy", data.meanings.accuracy && data.meanings.accuracy.text, inCard(accuracyChart)),
   latencyPart(),
   later("both", "Accuracy against latency", null, inCard(() => scatterChart(first))),
-  changesPart(), groupsPart(), conditionsPart(), publishedPart(), judgesPart(), failuresPart(), coursePart(), trialsPart(), instrumentPart(),
+  !compared && changesPart(), groupsPart(), conditionsPart(), publishedPart(), judgesPart(), failuresPart(), coursePart(), trialsPart(), instrumentPart(),
 ].filter(Boolean);
 main.append(...parts);
 document.getElementById("sections").append(...parts.map((one) => el("a", { href: "#" + one.id }, one.querySelector("h2").textContent.replace("The instrument's own error", "Instrument").replace("Accuracy against latency", "Both").replace("Beside published figures", "Published").replace("Course of the run", "Course"))));

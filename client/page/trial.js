@@ -76,7 +76,16 @@ function timeline(found, from) {
   return { picture, playhead, x, back: (at) => Math.max(from, from + ((at - left) / (width - 10 - left)) * (ms - from)), width };
 }
 
-const fact = (name, value) => (known(value) && value !== "" ? [el("dt", null, name), el("dd", null, value)] : null);
+// A text that would take a browser seconds to lay out is cut, with a button for the rest.
+const LONG = 4000;
+function long(text, end) {
+  if (typeof text !== "string" || text.length <= LONG) return text;
+  const holder = el("span", null);
+  const more = el("button", { type: "button", onclick: () => holder.replaceChildren(text) }, `all ${whole(text.length)} letters`);
+  holder.append(...(end ? [more, " …", text.slice(-LONG)] : [text.slice(0, LONG), "… ", more]));
+  return holder;
+}
+const fact = (name, value) => (known(value) && value !== "" ? [el("dt", null, name), el("dd", null, long(value))] : null);
 const words = (value) => {
   if (typeof value === "number") return plain(value);
   if (Array.isArray(value)) return value.map(words).join(", ") || "none";
@@ -132,7 +141,7 @@ function sound(found, line, holder) {
 function judged(one) {
   const gave = known(one.value) ? (one.metric === "judge_accuracy" ? ["wrong", "right"][one.value] || plain(one.value) : plain(one.value)) : one.unscored || "–";
   return [fact(`${one.judge} (${one.metric.replace("_", " ")})`, gave),
-    one.orders.map((order) => fact(order.order || "reply", [known(order.value) ? plain(order.value) + ": " : "", order.reason ? order.reason + ": " : "", order.replies.join("\n")]))];
+    one.orders.map((order) => fact(cut(order.order || "reply", 60), [known(order.value) ? plain(order.value) + ": " : "", order.reason ? [long(order.reason), ": "] : "", long(order.replies.join("\n"))]))];
 }
 
 function shownTrial(row, found) {
@@ -146,11 +155,11 @@ function shownTrial(row, found) {
       found.timeline.sent ? "This endpoint got the whole question at once: t0 is when it was sent, and both lanes begin there. " : "Times are milliseconds from t0, the end of the user's speech. ",
       "The shaded stretch is what the user waited; dark red in the reply is a stall; ticks below are text as it came. Click to hear from there."), player),
     el("div", { class: "pair" },
-      el("div", { class: "card" }, el("h3", null, "Question"), el("p", { class: "said" }, found.question || "(only spoken)"),
-        found.options.length > 0 && el("p", { class: "note" }, found.options.map((one, index) => `${String.fromCharCode(65 + index)}. ${one}`).join("   ")),
+      el("div", { class: "card" }, el("h3", null, "Question"), el("p", { class: "said" }, long(found.question) || "(only spoken)"),
+        found.options.length > 0 && el("p", { class: "note" }, long(found.options.map((one, index) => `${String.fromCharCode(65 + index)}. ${one}`).join("   "))),
         el("h3", null, found.heard ? "Reply, as it was heard" : "Reply, as it was written"),
-        el("p", { class: "said", id: "said" }, answer ? [before, el("mark", null, answer), after] : reply || "(nothing)"),
-        other && [el("h3", null, "The model's own text"), el("p", { class: "said" }, other)],
+        el("p", { class: "said", id: "said" }, answer ? [long(before, true), el("mark", null, long(answer)), long(after)] : long(reply) || "(nothing)"),
+        other && [el("h3", null, "The model's own text"), el("p", { class: "said" }, long(other))],
         el("dl", null, fact("right answer", found.reference), fact("answer found", found.answer),
           fact("verdict", known(right) ? el("span", { class: right ? "good" : "bad" }, right ? "right" : "wrong") : null),
           fact("rule", found.rule), fact("not scored", found.unscored), fact("heard by", found.recogniser), found.judges.map(judged))),
