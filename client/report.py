@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from voxmeter.client import report_csv, report_leaderboard, report_markdown, table
+from voxmeter.client import (
+    report_csv,
+    report_leaderboard,
+    report_markdown,
+    report_runs,
+    table,
+)
 from voxmeter.client.jsonlines import disk
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.summary import read_run, summary_of
@@ -147,8 +153,9 @@ def text_of(kind: str, folders: Sequence[RunFolder], published: str | None = Non
     if kind == "md":
         summaries = [summarised(folder, published) for folder in folders]
         if len(folders) > 1:
-            board = ("# voxmeter: several runs", *report_leaderboard.lines(summaries), "")
-            yield from (f"{line}\n" for line in board)
+            board = report_leaderboard.lines(summaries), report_runs.lines(summaries)
+            head = ("# voxmeter: several runs", *board[0], *board[1], "")
+            yield from (f"{line}\n" for line in head)
         for folder, summary in zip(folders, summaries, strict=True):
             yield from markdown_report(folder, summary)
     elif kind == "csv":
