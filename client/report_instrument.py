@@ -49,9 +49,9 @@ def _calibration(found: Row | None) -> Iterator[str]:
     if not found:
         yield "- **calibration**: none of this machine; `voxmeter calibrate` measures its error"
         return
-    good = {True: "within its limits", False: "not within its limits"}.get(found.get("good"), "")
+    good = "within its limits" if found.get("good") is True else "not within its limits"
     when = markdown(str(found.get("measured_at") or "at an unknown time"))
-    yield f"- **calibration**: {when}{f', {good}' if good else ''}"
+    yield f"- **calibration**: {when}, {good}"
     heads = ["sessions at once", "mark", "n", "error p50, ms", "p99, ms", "largest, ms"]
     rows = [
         [

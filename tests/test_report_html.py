@@ -22,7 +22,6 @@ from written_page import DRAWN, page_on
 from voxmeter.client import report_html
 from voxmeter.client.audio import write_flac
 from voxmeter.client.audio_peaks import BINS, largest, peaks_of
-from voxmeter.client.commands import compare as compare_command
 from voxmeter.client.commands import report as command
 from voxmeter.client.report import summarised
 from voxmeter.client.report_details import marked
@@ -49,12 +48,6 @@ def run_command(*words: str) -> int:
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     return command.run(parser.parse_args(list(words)))
-
-
-def compare(*words: str) -> int:
-    parser = argparse.ArgumentParser()
-    compare_command.add_arguments(parser)
-    return compare_command.run(parser.parse_args(list(words)))
 
 
 @pytest.fixture(scope="module")
@@ -562,58 +555,3 @@ def test_published_figures_stand_on_the_page(tmp_path: Path, tab: Tab) -> None:
     )
     assert shown == ["Paper", "7B", "61.2 *", "bot", "–", "50.0 [40 to 60] (n 9)"]  # noqa: RUF001
     assert tab.problems == []
-
-
-def test_a_comparison_has_a_page_that_pairs_mapped_endpoints_and_leads_to_what_moved(
-    tmp_path: Path, tab: Tab, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def made(name: str, slower: float) -> Path:
-        rows = [
-            trial(f"q{n}", endpoint=name, first_audible_ms=400.0 + n + slower * (1 + n % 3))
-            for n in range(30)
-        ]
-        with build(tmp_path / name, [item(f"q{n}") for n in range(30)], rows, []) as folder:
-            return folder.path
-
-    page = tmp_path / "page.html"
-    base, new = made("old", 0.0), made("new", 100.0)
-    words = [str(base), str(new), "--map", "old=new", "--html", str(page)]
-    assert compare(*words) == 1
-    assert f"page: {page}" in capsys.readouterr().out
-    show(tab, page)
-    assert tab.value("document.querySelector('p.verdict').textContent") == "regression"
-    assert "old → new" in tab.value("document.getElementById('results').textContent")
-    first = "document.querySelector('#changes tbody tr')"
-    cells = tab.value(f"[...{first}.children].map((cell) => cell.textContent)")
-    assert cells[0] == "old → new"
-    assert cells[8:] == ["+300", "base new"]  # a gate on latency failed: that comes first
-    for link, endpoint in (("first", "old"), ("last", "new")):
-        tab.value(f"{first}.querySelector('a:{link}-child').click()")
-        tab.until(
-            f"(document.querySelector('#trial h2') || {{}}).textContent.includes('{endpoint}')"
-        )
-        tab.page.keyboard.press("Escape")
-    assert tab.problems == []
-
-
-def test_two_endpoints_of_one_run_are_compared_on_one_page(tmp_path: Path, tab: Tab) -> None:
-    rows = [
-        trial(f"q{n}", endpoint=name, first_audible_ms=400.0 + n + more * n)
-        for name, more in (("slow", 9), ("quick", 0))
-        for n in range(20)
-    ]
-    with build(tmp_path, [item(f"q{n}") for n in range(20)], rows, []) as folder:
-        run = str(folder.path)
-    page = tmp_path / "page.html"
-    assert compare(run, run, "--map", "slow=quick", "--html", str(page)) == 0
-    show(tab, page)
-    cells = "[...document.querySelector('#changes tbody tr').children].map((c) => c.textContent)"
-    found = tab.value(cells)
-    assert (found[0], found[3], found[8]) == ("slow → quick", "q19", "−171")  # noqa: RUF001
-    assert tab.value("document.getElementById('count').textContent") == "40 trials"
-    assert tab.problems == []
-
-
-def test_a_page_of_a_comparison_has_no_place_on_standard_output(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="more than one file"):
-        compare(str(tmp_path), str(tmp_path), "--html", "-")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from voxmeter.client.runfolder import RunFolder
 
@@ -87,6 +88,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _both_there(mapped: Mapping[str, str], summaries: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse to pair an endpoint that is not there."""
+    from voxmeter.client.terminal import printable
+    from voxmeter.endpoints.errors import UserError
+
+    first, *others = ({str(cell["endpoint"]) for cell in one["cells"]} for one in summaries)
+    for names, there, where in (
+        (mapped.keys(), first, "the first run has no"),
+        (mapped.values(), set().union(*others), "no later run has an"),
+    ):
+        for name in names:
+            if name not in there:
+                shown = ", ".join(printable(one, 40) for one in sorted(there)) or "none"
+                found = f"{where} endpoint {printable(name, 40)!r}"
+                raise UserError("--map", found, f"name one that is there: {shown}")
+
+
 def _page_has_a_place(args: argparse.Namespace) -> None:
     from voxmeter.endpoints.errors import UserError
 
@@ -114,6 +132,7 @@ def _page(
         path = _file("html", args.output, several=several)
     with ScoringProgress() as tell:
         summaries = [summarised(folder, args.published) for folder in folders]
+        _both_there(mapped, summaries)
         page = write_page(folders, summaries, path, Pairing(mapped), tell)
     print(page)
 
