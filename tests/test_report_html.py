@@ -23,7 +23,7 @@ from voxmeter.client import report_html
 from voxmeter.client.audio import write_flac
 from voxmeter.client.audio_peaks import BINS, largest, peaks_of
 from voxmeter.client.commands import report as command
-from voxmeter.client.report import summarised
+from voxmeter.client.report import summarised, write_reports
 from voxmeter.client.report_details import marked
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.endpoints.errors import UserError
@@ -197,6 +197,15 @@ def test_up_to_fifty_trials_are_one_file_and_older_side_files_go(tmp_path: Path)
     assert "'self'" not in policy[1].split("media-src")[0]
 
 
+def test_writing_a_long_page_tells_how_far_it_is(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    with many(tmp_path, 250) as folder:
+        write_reports(
+            folder, summarised(folder), lambda one: told.append((one.stage, one.done, one.total))
+        )
+    assert told == [("page", 100, 250), ("page", 200, 250), ("page", 250, 250)]
+
+
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
@@ -360,8 +369,7 @@ def test_on_paper_the_page_is_light_and_the_list_has_what_matters(tmp_path: Path
 def test_the_page_shows_each_part_in_both_themes_and_a_picture_is_kept(
     tmp_path: Path, tab: Tab
 ) -> None:
-    kept = Path(os.environ.get("TEST_ARTIFACTS") or tmp_path)
-    kept.mkdir(parents=True, exist_ok=True)
+    kept = Path(os.environ.get("TEST_ARTIFACTS") or Path(__file__).parents[1] / ".artifacts")
     with sample(tmp_path / "runs") as folder:
         page = page_on(folder)
     grounds = set()

@@ -133,7 +133,7 @@ function sound(found, line, holder) {
       both.play();
     });
   }
-  return el("div", { class: "pair" },
+  return el("div", { class: "pair players" },
     both && el("div", null, el("h3", null, "Both sides (left: user, right: reply)"), both),
     reply && el("div", null, el("h3", null, "The reply alone, without gaps"), reply));
 }
