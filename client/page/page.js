@@ -242,7 +242,9 @@ document.documentElement.dataset.ready = "true";
 // The rest when the browser has shown this much; a hidden page draws too.
 let begun = false;
 function drawOn() {
-  if (undrawn.length) { drawNext(); setTimeout(drawOn, 0); return; }
+  const end = performance.now() + 100; // each pause costs a painting of the whole page
+  while (undrawn.length && performance.now() < end) drawNext();
+  if (undrawn.length) { setTimeout(drawOn, 0); return; }
   drawAll();
   const section = document.getElementById(location.hash.slice(1));
   if (section && section.classList.contains("part")) section.scrollIntoView();
