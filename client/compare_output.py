@@ -107,7 +107,7 @@ def _rows(document: Json) -> Iterator[tuple[str, ...]]:
     rows = [
         (_cell(cell), name, cell["metrics"][name])
         for cell in document["cells"]
-        for name in _shown(cell["metrics"])
+        for name in shown_metrics(cell["metrics"])
     ]
     for cell, name, figure in rows[:_MOST_ROWS]:
         yield (
@@ -121,7 +121,8 @@ def _rows(document: Json) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _shown(metrics: Json) -> list[str]:
+def shown_metrics(metrics: Json) -> list[str]:
+    """Return which metrics of a cell are worth a row, the most telling first."""
     judged = [name for name in metrics if name.partition(":")[0] in JUDGES]
     return [name for name in (*_SHOWN, *judged) if name in metrics]
 
@@ -176,7 +177,7 @@ def _notes(document: Json) -> Iterator[str]:
     out = _left_out(document["cells"])
     if out:
         yield f"left out: {out}"
-    hidden = sum(len(_shown(cell["metrics"])) for cell in document["cells"]) - _MOST_ROWS
+    hidden = sum(len(shown_metrics(cell["metrics"])) for cell in document["cells"]) - _MOST_ROWS
     if hidden > 0:
         yield f"{hidden} more rows are in the JSON"
 
