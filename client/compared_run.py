@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from voxmeter.client.cell_metrics import answer_values
 from voxmeter.client.columns import SCORED, Codes, Columns, Floats, Names, read_columns, read_items
 from voxmeter.client.judge_summary import Json, Mean, judge_figure
 from voxmeter.client.planned import planned_cells
 from voxmeter.client.runfolder import RunFolder
-from voxmeter.client.summary import answer_values
 from voxmeter.client.transcripts import known_transcripts
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.definitions import LATENCY, SPEECH, is_judged
