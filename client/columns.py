@@ -28,6 +28,8 @@ ABSENT, SCORED, UNSCORED, LEFT_OUT = 0, 1, 2, 3
 """States of a score: no row; a value; no value, which counts against the endpoint; no value, which
 does not."""
 
+_LARGEST = 1e12
+
 
 @dataclass(slots=True)
 class Names:
@@ -311,7 +313,10 @@ def _add_scores(columns: Columns, rows: Iterable[Row]) -> None:
 
 
 def number(value: object) -> float:
-    """Return a number of a row as a float, NaN where there is none."""
+    """Return a number of a row as a float, NaN where there is none.
+
+    One beyond `_LARGEST` was measured by nobody: means of such would overflow.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
-    return float(value) if math.isfinite(value) else math.nan
+    return float(value) if abs(value) <= _LARGEST else math.nan

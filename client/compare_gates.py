@@ -12,7 +12,8 @@ import numpy as np
 from voxmeter.client import config
 from voxmeter.client.compare_cells import CellPair
 from voxmeter.client.compared_run import Cell, Side
-from voxmeter.client.gates import named
+from voxmeter.client.gates import named, of_answers
+from voxmeter.client.planned import expected_latency
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.definitions import LATENCY, definition, is_judged
 from voxmeter.scoring.paired import (
@@ -110,7 +111,9 @@ class Judging:
         by_test = {id(test): one for test, one in zip(judged, adjusted, strict=True)}
         rows = [self._result(test, by_test.get(id(test))) for test in tests]
         # A gate that nobody wrote must not pass for one that was kept: what was lost is no success.
-        unjudged = self.gates is None and (not judged or len(judged) < len(tests))
+        # A regression that was found stands, whatever else could not be judged.
+        found = any(row["verdict"] == "failed" and row["p_holm"] is not None for row in rows)
+        unjudged = self.gates is None and len(judged) < max(1, len(tests)) and not found
         return rows, unjudged or any(test.refused for test in tests)
 
     def _wanted(self) -> Sequence[Gate]:
@@ -121,13 +124,22 @@ class Judging:
         return [Gate.model_validate(one) for one in DEFAULTS]
 
     def _is_there(self, gate: Gate, cell: CellPair) -> bool:
-        """A default gate is about the cells that have its metric; so is one on a judge."""
+        """A default gate is about the cells that have its metric; so is one on a judge.
+
+        One on answers is about no control, unless it names it.
+        """
+        if gate.endpoint is None and of_answers(gate.metric) and self._is_control(cell):
+            return False
         if self.gates is not None and not (is_judged(gate.metric) and gate.suite is None):
             return True
         return any(
             gate.metric in side.samples(names)
             for side, names in ((self.base, cell.base), (self.new, cell.new))
         )
+
+    def _is_control(self, cell: CellPair) -> bool:
+        sides = ((self.base, cell.base), (self.new, cell.new))
+        return all(expected_latency(side.run, names[0]) is not None for side, names in sides)
 
     def _of_missing(self) -> Iterator[_Test]:
         for gate in self.gates or ():

@@ -50,7 +50,14 @@ def run(args: argparse.Namespace) -> int:
     """
     from voxmeter.client import compare_output
     from voxmeter.client.compare import compare_runs
+    from voxmeter.client.terminal import printable
+    from voxmeter.endpoints.errors import UserError
 
+    places = [one for one in (args.json, args.junit, args.markdown) if one is not None]
+    twice = next((place for place in places if places.count(place) > 1), None)
+    if twice is not None:
+        told = f"{printable(twice, 60)!r} is given for two forms"
+        raise UserError("compare", told, "write each form to a place of its own")
     mapped = _mapped(args.map)
     found = compare_runs(args.base, args.new, mapped=mapped, bench=args.gate, force=args.force)
     forms = {
