@@ -133,7 +133,7 @@ class Judging:
         if self.gates is not None and not (is_judged(gate.metric) and gate.suite is None):
             return True
         return any(
-            gate.metric in side.samples(names)
+            side.has(names, gate.metric)
             for side, names in ((self.base, cell.base), (self.new, cell.new))
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from voxmeter.scoring.definitions import LATENCY, is_judged
+from voxmeter.scoring.definitions import ERRORS, LATENCY, is_judged
 from voxmeter.scoring.stats import LEAST_SAMPLES
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _in_cell(gate: Gate, cell: Mapping[str, Any]) -> GateResult:
 
 def of_answers(metric: str) -> bool:
     """Return whether a metric says how good answers are: a control answers all alike."""
-    return metric not in LATENCY and metric != "reply_rate"
+    return metric not in LATENCY and metric not in ERRORS and metric != "reply_rate"
 
 
 def _lack(gate: Gate, metrics: Mapping[str, Any]) -> str:
