@@ -99,7 +99,10 @@ class Judging:
         """Take the gates that are about a cell, which has its samples."""
         for gate in self._wanted():
             if _is_about(gate, cell.base[0], cell.new) and self._is_there(gate, cell):
-                self._tests.append(_test(gate, cell, self.new.seed))
+                test = _test(gate, cell, self.new.seed)
+                if test.problem and not test.refused and gate.metric in LATENCY:
+                    test.problem += self._late(cell)
+                self._tests.append(test)
 
     def results(self) -> tuple[list[Json], bool]:
         """Return the rows of all gates, and whether what they are about cannot be compared."""
@@ -136,6 +139,17 @@ class Judging:
             side.has(names, gate.metric)
             for side, names in ((self.base, cell.base), (self.new, cell.new))
         )
+
+    def _late(self, cell: CellPair) -> str:
+        """Say how many trials this machine spoilt: what a busy one lacks is not the endpoint's."""
+        counts = [
+            side.left_out(names)["latency_invalid"]
+            for side, names in ((self.base, cell.base), (self.new, cell.new))
+        ]
+        if not any(counts):
+            return ""
+        trials = f"{counts[0]} trials of the base and {counts[1]} of the new run"
+        return f" (this machine was late in {trials})"
 
     def _is_control(self, cell: CellPair) -> bool:
         sides = ((self.base, cell.base), (self.new, cell.new))
@@ -198,8 +212,8 @@ def _test(gate: Gate, cell: CellPair, seed: int) -> _Test:
     test.n = len(pairs.base)
     if pairs.cluster_count < LEAST_CLUSTERS:
         test.problem = (
-            f"too few samples: {test.n} items from {pairs.cluster_count} sources, and "
-            f"{LEAST_CLUSTERS} sources are the least"
+            f"too few samples: {_counted(test.n, 'item')} from "
+            f"{_counted(pairs.cluster_count, 'source')}, and {LEAST_CLUSTERS} sources are the least"
         )
         return test
     at = _at(gate)
@@ -220,6 +234,10 @@ def _test(gate: Gate, cell: CellPair, seed: int) -> _Test:
     if test.p is None:
         test.problem = "too few samples: the difference has no interval"
     return test
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _at(gate: Gate) -> str:

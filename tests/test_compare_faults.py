@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,57 @@ def test_two_forms_do_not_share_a_place(tmp_path: Path, capsys: pytest.CaptureFi
         out, error = capsys.readouterr()
         assert "is given for two forms" in error
         assert (out, (tmp_path / "out").exists()) == ("", False)
+
+
+def test_a_gate_that_lacks_samples_says_how_many_this_machine_spoilt(tmp_path: Path) -> None:
+    base = run_at(tmp_path / "base")
+    late = run_at(tmp_path / "late", run=configured(GATE), latency_valid=False)
+    assert compare_runs(base, late).failed == (
+        "first_audible_ms regression over 0.01 of the base and 10 ms (bot/demo/clean): cannot be "
+        "evaluated: no item has a value in both runs (this machine was late in 0 trials of the "
+        "base and 10 of the new run)",
+    )
+
+
+@pytest.mark.parametrize("place", ["", ".", "FOLDER"])
+def test_a_place_that_is_no_file_is_one_line(
+    tmp_path: Path,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FOLDER").mkdir()
+    base, new = str(run_at(tmp_path / "1")), str(run_at(tmp_path / "2"))
+    assert main(["compare", base, new, "--json", place]) == 2
+    error = capsys.readouterr().err
+    assert "is no file; give the path of a file" in error
+    assert error.count("\n") == 1
+
+
+def test_a_pipe_and_a_link_are_written_into_and_stay_what_they_are(tmp_path: Path) -> None:
+    base, new = str(run_at(tmp_path / "1")), str(run_at(tmp_path / "2"))
+    pipe, link, file = (tmp_path / one for one in ("pipe", "link", "file"))
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        words = ["compare", base, new, "--markdown", str(pipe), "--json", str(link)]
+        assert main(words) == 0
+        assert os.read(reader, 65_536).startswith(b"**voxmeter: no regression**")
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert json.loads(file.read_text())["status"] == 0
+
+
+def test_a_full_device_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    full = Path("/dev/full")
+    if not full.is_char_device():
+        pytest.skip("no /dev/full here")
+    base, new = str(run_at(tmp_path / "1")), str(run_at(tmp_path / "2"))
+    (tmp_path / "link").symlink_to(full)
+    assert main(["compare", base, new, "--json", str(tmp_path / "link")]) == 2
+    assert "no space left on the disk" in capsys.readouterr().err
+    assert full.is_char_device()
