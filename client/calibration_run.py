@@ -129,18 +129,17 @@ def off_ms(row: Mapping[str, Any], line: Mapping[str, Any], mark: str) -> float 
     return float(measured - (true_ns - _user_end_ns(row, line)) / 1e6)
 
 
-def write_rows(
+def write_scores(
     folder: RunFolder,
     rows: Sequence[Mapping[str, Any]],
     truth: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Write the trials, and how far off each mark was in those that count.
+    """Write how far off each mark was in the trials that count.
 
     Raises:
         UserError: If the disk is full.
     """
     for row in rows:
-        folder.append("trials", row)
         for score in _scores(row, truth.get(row["session_tag"])):
             folder.append("scores", score)
 

@@ -75,6 +75,7 @@ def test_numbers_of_sessions_are_told_apart_in_the_order_they_were_measured() ->
     rows = [row("a", 301.0, sessions=50), row("b", 303.0, sessions=1)]
     found = compare(rows, truth("a", "b"), 1)
     assert [(error.sessions, error.p50_ms) for error in found.errors] == [(50, 1.0), (1, 3.0)]
+    assert found.sessions == (50, 1)
 
 
 def test_every_case_has_its_own_errors_too() -> None:
@@ -97,6 +98,7 @@ def test_what_failed_or_was_late_is_counted_and_left_out() -> None:
     found = compare(rows, truth("a", "b", "c"), 1)
     assert (found.errors[0].n, found.errors[0].max_abs_ms) == (1, 0.0)
     assert (found.invalid, found.failed) == (1, 2)
+    assert found.lost
 
 
 def test_what_either_side_does_not_know_is_no_error_of_zero() -> None:

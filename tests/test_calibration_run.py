@@ -42,6 +42,12 @@ def truth(row: dict[str, Any]) -> dict[str, Any]:
     return {"tag": row["session_tag"], "user_end_ns": 0, **spans}
 
 
+def write(folder: RunFolder, rows: list[dict[str, Any]], known: dict[str, Any]) -> None:
+    for row in rows:
+        folder.append("trials", row)
+    calibration_run.write_scores(folder, rows, known)
+
+
 def kept(parent: Path, off: float, sessions: tuple[int, ...] = (1, 50)) -> Path:
     """A calibration of two trials a case in which every mark was off by about `off` ms."""
     with folder_for(parent, sessions, Budget(2)) as folder:
@@ -54,7 +60,7 @@ def kept(parent: Path, off: float, sessions: tuple[int, ...] = (1, 50)) -> Path:
         if 50 in sessions:
             rows += [trial(50, case.name, n, off) for case in CASES[:4] for n in range(5, 10)]
             rows += [trial(50, case.name, n, off) for case in CASES[4:] for n in range(5, 9)]
-        calibration_run.write_rows(folder, rows, {row["session_tag"]: truth(row) for row in rows})
+        write(folder, rows, {row["session_tag"]: truth(row) for row in rows})
         calibration_run.summarise(folder)
         return folder.path
 
@@ -90,7 +96,7 @@ def test_a_clock_that_got_worse_is_a_regression_and_the_same_one_is_not(
 def test_errors_of_either_sign_are_distances(tmp_path: Path) -> None:
     with folder_for(tmp_path, [1], Budget(1)) as folder:
         rows = [trial(1, case.name, 1, -3.0) for case in CASES]
-        calibration_run.write_rows(folder, rows, {row["session_tag"]: truth(row) for row in rows})
+        write(folder, rows, {row["session_tag"]: truth(row) for row in rows})
         scores = list(folder.rows("scores"))
     assert {(one["metric"], one["value"], one["detail"]["off_ms"]) for one in scores} == {
         ("packet_error_ms", 3.0, -3.0),
@@ -108,7 +114,7 @@ def test_what_was_late_or_failed_or_unknown_to_the_truth_has_no_error(tmp_path: 
             trial(1, CASES[3].name, 1, 9.5),
         ]
         known = {row["session_tag"]: truth(row) for row in rows[:3]}
-        calibration_run.write_rows(folder, rows, known)
+        write(folder, rows, known)
         assert [one["value"] for one in folder.rows("scores")] == [0.5, 0.5]
         assert len(list(folder.rows("trials"))) == 4
 
@@ -131,7 +137,7 @@ def test_a_time_limit_plans_nothing_so_that_nothing_is_unfinished(tmp_path: Path
         with folder_for(tmp_path / name, [1], Budget(10_000, seconds=1.0)) as folder:
             rows = [trial(1, case.name, 1, 0.2) for case in CASES[: 8 if name == "new" else 12]]
             known = {row["session_tag"]: truth(row) for row in rows}
-            calibration_run.write_rows(folder, rows, known)
+            write(folder, rows, known)
             paths.append(folder.path)
     (cell,) = compare_runs(*paths).document["cells"]
     assert cell["metrics"]["packet_error_ms"]["n"] == 8
