@@ -181,9 +181,10 @@ class Voxmeter:
 
     def _claimed(self, path: Path) -> bool:
         """Return whether no other worker of pytest-xdist has this file."""
-        command = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-        if command is None:
+        worker = getattr(self._config, "workerinput", None)  # what xdist gives its workers
+        if worker is None:
             return True
+        command = worker["testrunuid"]
         # The folders of all workers of one command lie in one.
         shared = self._request.getfixturevalue("tmp_path_factory").getbasetemp().parent
         name = hashlib.sha256(f"{command}\n{path}".encode("utf-8", "replace")).hexdigest()[:16]
