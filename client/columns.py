@@ -28,9 +28,8 @@ ABSENT, SCORED, UNSCORED, LEFT_OUT = 0, 1, 2, 3
 """States of a score: no row; a value; no value, which counts against the endpoint; no value, which
 does not."""
 
-
-_BELIEVED = 1e15
-"""Largest figure of a row that is one: sums of squares stay finite. In ms it is 30,000 years."""
+_BELIEVED = 1e12
+"""Largest figure of a row that is one: sums of squares stay finite. In ms it is 30 years."""
 
 
 @dataclass(slots=True)
@@ -329,4 +328,4 @@ def number(value: object) -> float:
     """Return a number of a row as a float, NaN where there is none or it is beyond belief."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
-    return float(value) if -_BELIEVED < value < _BELIEVED else math.nan
+    return float(value) if abs(value) <= _BELIEVED else math.nan

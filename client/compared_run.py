@@ -105,6 +105,14 @@ class Side:
             self._samples[cell] = _samples(self.columns, self.rows(cell))
         return self._samples[cell]
 
+    def has(self, cell: Cell, metric: str) -> bool:
+        """Return whether any trial of a cell has a metric, one that this machine spoilt included.
+
+        What was measured and thrown out was to be compared.
+        """
+        measured = self.columns.column(metric).state[self.rows(cell)] == SCORED
+        return bool(np.any(measured)) or metric in self.samples(cell)
+
     def unfinished(self) -> tuple[int, int]:
         """Return how many of the planned trials have no row, and how many were planned."""
         planned = planned_cells(self.run, self.columns.suite_sizes)

@@ -184,11 +184,19 @@ def formats(text: str) -> list[str]:
 def write_file(path: Path, pieces: Iterator[str]) -> None:
     """Write a report outside a run folder, whole or not at all.
 
+    A link, a device or a pipe is written into, never replaced.
+
     Raises:
         UserError: If the place may not be written, or the disk is full.
     """
-    partial = path.with_name(f".{path.name}.part")
+    if not path.name or path.is_dir():
+        raise UserError(str(path) or "''", "is no file", "give the path of a file")
     with disk(path):
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            with path.open("w", encoding="utf-8", newline="") as stream:
+                stream.writelines(pieces)
+            return
+        partial = path.with_name(f".{path.name}.part")
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with partial.open("w", encoding="utf-8", newline="") as stream:

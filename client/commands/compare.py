@@ -54,8 +54,15 @@ def run(args: argparse.Namespace) -> int:
     from voxmeter.client import compare_output
     from voxmeter.client.compare import compare_runs
     from voxmeter.client.endpoint_map import read_map
+    from voxmeter.client.terminal import printable
     from voxmeter.endpoints.errors import UserError
 
+    places = [args.json, args.junit, args.markdown, args.html]
+    given = [place for place in places if place is not None]
+    twice = next((place for place in given if given.count(place) > 1), None)
+    if twice is not None:
+        told = f"{printable(twice, 60)!r} is given for two forms"
+        raise UserError("compare", told, "write each form to a place of its own")
     if args.html == "-":
         cure = "name a file, as --html compare.html"
         raise UserError("--html -", "a page is more than one file", cure)
