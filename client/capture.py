@@ -73,6 +73,7 @@ class Capture:
         ended_ns: When the session was over.
         retryable: Whether asking again later can help, of a session that was refused.
         retry_after_s: How long the endpoint asks us to wait before; None where it names no time.
+        decoded_rate: Where `audio` is 16-bit samples already, whatever came: samples a second.
     """
 
     outcome: Outcome
@@ -89,6 +90,7 @@ class Capture:
     ended_ns: int = 0
     retryable: bool = False
     retry_after_s: float | None = None
+    decoded_rate: int | None = None
 
 
 class Recorder:
