@@ -176,7 +176,7 @@ class _Asking:
                     examples, trial.item, trial.condition, self.stage.clip_of
                 )
         except ClipError as error:
-            row = _never_asked(fields, str(error))
+            row = never_asked(fields, str(error))
         else:
             row = await self._converse(trial, fields, clip, earlier, stagger_ns)
         return cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
@@ -245,7 +245,7 @@ def _fields(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
+def never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
     """Return the line of a trial whose clip is bad: as long as any other, with nothing in it."""
     nothing = ("t0_ns", "session_tag", "connect_ms", "rtt_ms", "clip", "latency_kind", "audit")
     return {

@@ -46,6 +46,21 @@ class Frame:
         return self.start + len(self.pcm) // 2
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Taken:
+    """A block as it was taken, before anything was done to it but muting.
+
+    Attributes:
+        place: Of its first sample in the outgoing stream.
+        pcm: 16-bit little-endian mono samples.
+        rate: Samples a second.
+    """
+
+    place: float
+    pcm: bytes
+    rate: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Anchor:
     start: float
@@ -59,11 +74,16 @@ class Microphone:
     Args:
         rate: Samples a second of the frames.
         frame_ms: Their length, ms.
+
+    Attributes:
+        muted: Whether silence is sent in place of what is heard.
+        taken: The newest block.
     """
 
     def __init__(self, rate: int, frame_ms: int) -> None:
         self.rate = rate
         self.muted = False
+        self.taken = Taken(0.0, b"", rate)
         self._frame = rate * frame_ms // 1000
         self._resampler: Resampler | None = None
         self._device_rate = 0
@@ -79,6 +99,7 @@ class Microphone:
         samples = from_pcm16(block.pcm)
         if self.muted:
             samples, effect = np.zeros_like(samples), None
+        pcm = bytes(len(block.pcm)) if self.muted else block.pcm
         if self._resampler is None or device_rate != self._device_rate:
             self._begin(device_rate)
         assert self._resampler is not None  # noqa: S101 - made above
@@ -88,6 +109,7 @@ class Microphone:
             self._altering = deepcopy(self._resampler)
         end = self._taken + samples.size * self.rate / device_rate
         self._anchors.append(_Anchor(self._taken, end, block.taken_ns))
+        self.taken = Taken(self._taken, pcm, device_rate)
         self._taken = end
         clean = self._resampler.push(samples)
         sent = clean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from voxmeter.client.live.sound import Played, Sound
 from voxmeter.endpoints.events import ReplyAudio
 
 _NS = 1_000_000_000
+SILENT_DBFS = -120.0
 
 
 class Put(NamedTuple):
@@ -102,6 +104,13 @@ class Playback:
         self._over = 0  # all before this place was played or thrown away
         self._runs: deque[_Run] = deque()
         self._resampler: Resampler | None = None
+        self._levels: deque[tuple[int, float]] = deque()
+        self._level = SILENT_DBFS
+
+    @property
+    def level(self) -> float:
+        """How loud what was played last is, dB below full scale."""
+        return self._level
 
     @property
     def pending(self) -> int:
@@ -136,12 +145,16 @@ class Playback:
         """Throw away what is not played yet."""
         self._resampler = None
         self._sound.clear()
+        self._levels.clear()
+        self._level = SILENT_DBFS
         self._over = self._given
 
     def played(self, told: Played) -> list[Put]:
         """Return which parts of the reply stream a device says it played."""
         end = told.position + told.samples
         self._over = max(self._over, end)
+        while self._levels and self._levels[0][0] < end:
+            self._level = self._levels.popleft()[1]
         found: list[Put] = []
         for run in self._runs:
             first, last = max(told.position, run.position), min(end, run.end)
@@ -169,5 +182,8 @@ class Playback:
     def _give(self, run: _Run, samples: NDArray[np.float32]) -> None:
         if samples.size:
             run.given += samples.size
+            for first in range(0, samples.size, run.device_rate // 50):
+                power = float(np.mean(np.square(samples[first : first + run.device_rate // 50])))
+                self._levels.append((self._given + first, 10 * math.log10(max(power, 1e-12))))
             self._given += samples.size
             self._sound.play(to_pcm16(samples))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -16,15 +16,18 @@ from voxmeter import __version__
 from voxmeter.client import config, keys
 from voxmeter.client.audio import Pcm, from_pcm16, sha256
 from voxmeter.client.capture import Capture, Utterance
+from voxmeter.client.clock import utc_now
 from voxmeter.client.finish import Attempt, finish
 from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.runfolder import RunFolder
+from voxmeter.client.streaming import never_asked
 from voxmeter.client.targets import instructions_hash
 from voxmeter.client.worker import Worker
 from voxmeter.scoring.answers import EXTRACTOR_VERSION
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
+    from voxmeter.client.live.microphone import Taken
     from voxmeter.client.live.sound import SoundFacts
     from voxmeter.client.live.turn import Question
     from voxmeter.client.redaction import Redactor
@@ -37,6 +40,38 @@ _QUIET_AFTER_MS = 500  # that is looked at behind the end which the gate found
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """What a microphone heard in a turn, as its device took it.
+
+    Resampling smears a hard edge over a few ms, so that the end of speech is found before it.
+
+    Attributes:
+        pcm: 16-bit samples.
+        rate: Samples a second.
+        place: Of the first one, from the first sample of the turn's outgoing stream on.
+    """
+
+    pcm: bytes
+    rate: int
+    place: float
+
+    @classmethod
+    def of(cls, blocks: Sequence[Taken], start: int) -> Self:
+        """Join blocks; `start` is the place of the outgoing stream's first sample."""
+        place = blocks[0].place - start if blocks else 0.0
+        rate = blocks[0].rate if blocks else 1
+        return cls(b"".join(one.pcm for one in blocks), rate, place)
+
+    def sample(self, place: int, rate: int) -> int:
+        """Return which of its samples is at a place of the outgoing stream."""
+        return max(0, round((place - self.place) * self.rate / rate))
+
+    def at(self, sample: int, rate: int) -> int:
+        """Return at which place of the outgoing stream one of its samples is."""
+        return max(0, round(self.place + sample * rate / self.rate))
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """A turn that is over, ready to be written down.
 
@@ -44,15 +79,15 @@ class Finished:
         capture: Its log and audio; the utterance has the bounds that were found as it was spoken.
         fields: The fields of its line in `trials.jsonl` that are known.
         question: What it is kept as.
-        clean: What was sent before a condition was done to it, 16-bit.
+        heard: What the microphone heard; the end of the user's speech is found in that.
         audit: What the audit says besides, such as `hop_ms`.
         spoiled: Whether the device spoiled its latency.
     """
 
     capture: Capture
-    fields: Mapping[str, Any]
+    fields: dict[str, Any]
     question: Question
-    clean: bytes
+    heard: Heard
     audit: Mapping[str, Any] = field(default_factory=dict)
     spoiled: bool = False
 
@@ -67,16 +102,14 @@ def finish_turn(made: Finished, attempt: Attempt) -> Row:
     capture, spoken = made.capture, made.capture.utterance
     fields = dict(attempt.fields)
     if spoken is not None and spoken.samples:
-        samples = from_pcm16(made.clean)
+        heard = made.heard
         near = spoken.end_sample + _QUIET_AFTER_MS * spoken.rate // 1000
-        bounds = speech_bounds(samples[:near], spoken.rate)
+        samples = from_pcm16(heard.pcm)[: heard.sample(near, spoken.rate)]
+        bounds = speech_bounds(samples, heard.rate) if samples.size else None
         if bounds is not None:
-            spoken = replace(
-                spoken,
-                onset_sample=bounds.onset_sample,
-                end_sample=bounds.end_sample,
-                end_kind=bounds.kind,
-            )
+            end = min(max(1, heard.at(bounds.end_sample, spoken.rate)), spoken.samples)
+            onset = min(heard.at(bounds.onset_sample, spoken.rate), end - 1)
+            spoken = replace(spoken, onset_sample=onset, end_sample=end, end_kind=bounds.kind)
             capture.utterance = spoken
         capture.rows[0] |= {
             "onset_sample": spoken.onset_sample,
@@ -142,6 +175,17 @@ class Keeping:
         await asyncio.to_thread(self._append, made.question, row)
         return row
 
+    async def never_heard(self, question: Question, condition: str, fault: str) -> None:
+        """Write down that a question was asked aloud and the microphone did not hear it.
+
+        Raises:
+            UserError: If the disk is full.
+        """
+        fields = self.key(question, condition)
+        fields |= {"started_at": utc_now().isoformat(timespec="milliseconds")}
+        row = never_asked({**fields, "condition_params": {}}, fault)
+        await asyncio.to_thread(self._append, question, row)
+
     async def made(self) -> RunFolder:
         """Return the folder, made if it is not there yet.
 
@@ -186,7 +230,7 @@ class Keeping:
             folder.write_items(self._items.values())
         folder.append("trials", row)
         self.turns += 1
-        if row["audit"]["latency_valid"]:
+        if row["audit"] and row["audit"]["latency_valid"]:
             self._latencies.append(row["latency"])
 
     def _folder(self) -> RunFolder:

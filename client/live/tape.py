@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from voxmeter.client.capture import Recorder, size_of
-from voxmeter.client.live.microphone import Frame
+from voxmeter.client.live.microphone import Frame, Taken
 from voxmeter.client.live.playback import Put
 from voxmeter.endpoints.codec import Message
 from voxmeter.endpoints.events import Event
@@ -46,7 +46,8 @@ class Cut:
     Attributes:
         rows: Its log without the header, in the order of time.
         sent: What was sent, 16-bit, from the first frame in `rows` on.
-        clean: The same without the condition.
+        heard: What the microphone heard meanwhile, at the device's rate and without a condition;
+            all of one rate.
         start: Place of that frame's first sample in the outgoing stream.
         taken_ns: When that sample was at the converter.
         audio: Of each row of reply audio: its index in `rows`, and 16-bit samples.
@@ -55,7 +56,7 @@ class Cut:
 
     rows: list[Row]
     sent: bytes
-    clean: bytes
+    heard: tuple[Taken, ...]
     start: int
     taken_ns: int
     audio: list[tuple[int, bytes]]
@@ -79,6 +80,11 @@ class Tape(Recorder):
         self._sounds: deque[_Sound] = deque()
         self._puts: deque[tuple[Put, int]] = deque()
         self._undecoded: deque[Row] = deque()
+        self._blocks: deque[Taken] = deque()
+
+    def heard(self, taken: Taken) -> None:
+        """Keep a block of the microphone as it was taken."""
+        self._blocks.append(taken)
 
     def sent(self, t_ns: int, kind: str, message: Message | None, **more: Any) -> None:  # noqa: ANN401 - fields of a JSON row
         """Note a message that we sent, but for audio."""
@@ -150,12 +156,20 @@ class Tape(Recorder):
         return Cut(
             [dict(row) for row in rows],
             b"".join(one.frame.pcm for one in frames),
-            b"".join(one.frame.clean for one in frames),
+            self._heard_in(first, end, frames),
             frames[0].frame.start if frames else first,
             frames[0].frame.taken_ns if frames else 0,
             [(place[id(one.row)], one.pcm) for one in sounds],
             [(place[key], text) for key, text in self._texts.items() if key in place],
         )
+
+    def _heard_in(self, first: int, end: int, frames: Sequence[_Sent]) -> tuple[Taken, ...]:
+        """Return the blocks of a part of the stream; of two devices, those of the later one."""
+        if not frames:
+            return ()
+        inside = [one for one in self._blocks if first <= one.place < end]
+        rate = inside[-1].rate if inside else 0
+        return tuple(one for one in inside if one.rate == rate)
 
     def forget(self, turn: int, first: int, before_ns: int) -> None:
         """Drop what no later turn needs.
@@ -168,6 +182,8 @@ class Tape(Recorder):
         """
         while self._sent and self._sent[0].frame.end <= first:
             self._sent.popleft()
+        while self._blocks and self._blocks[0].place < first:
+            self._blocks.popleft()
         gone = {
             id(row)
             for row in self.rows

@@ -177,7 +177,7 @@ class Turn:
         found: list[tuple[MarkName, int | None]] = [
             ("speech_end", self.t0_ns),
             ("first_packet", self.first_packet_ns),
-            ("first_audible", self._first_audible_ns()),
+            ("first_audible", self.first_audible_ns),
             ("reply_end", self._reply_end_ns() if settled else None),
         ]
         for name, t_ns in found:
@@ -185,7 +185,9 @@ class Turn:
                 self._shown.add(name)
                 yield Mark(self.number, name, (t_ns - self.t0_ns) / _MS)
 
-    def _first_audible_ns(self) -> int | None:
+    @property
+    def first_audible_ns(self) -> int | None:
+        """When the first audible sample of its reply was put out, None while it was not."""
         onset = None if self._detector is None else self._detector.onset
         return None if onset is None else self._heard_ns(self._detected_from + onset)
 
