@@ -16,10 +16,12 @@ from fakes import Play, ToyCodec, ToyTransport
 
 from voxmeter.client import config
 from voxmeter.client.audio import from_pcm16, to_pcm16
+from voxmeter.client.live.aloud import Asked
 from voxmeter.client.live.sound import Block, Played, Problem, SoundEvent, SoundFacts, Trouble
-from voxmeter.client.live.talk import Asked, Setup, Talk
+from voxmeter.client.live.talk import Setup, Talk
 from voxmeter.client.live.updates import Mark, TurnOver, Update
 from voxmeter.client.redaction import Redactor
+from voxmeter.client.speaking import Patience
 from voxmeter.client.target import Target
 from voxmeter.client.transport import Transport
 from voxmeter.endpoints.codec import Asked as AskedItem
@@ -68,7 +70,7 @@ class SteppedClock:
 
 async def settle() -> None:
     """Let every task do what it can do now."""
-    for _ in range(30):
+    for _ in range(12):
         await asyncio.sleep(0)
 
 
@@ -82,6 +84,7 @@ class FakeSound:
         self.heard: list[tuple[int, int]] = []  # first sample of a stretch, and when it was heard
         self.plugged = True
         self.cleared = 0
+        self.room = False  # whether the microphone hears the loudspeaker
         self._queue: list[float] = []
         self._given = self._over = 0
         self._events: asyncio.Queue[SoundEvent | None] = asyncio.Queue()
@@ -127,6 +130,8 @@ class FakeSound:
             await self.clock.advance(BLOCK_NS)
             now = self.clock.now()
             if self.plugged:
+                if self.room:
+                    piece = piece + self._sounding()
                 taken_ns = now - BLOCK_NS - INPUT_NS
                 self._events.put_nowait(Block(to_pcm16(piece), taken_ns, now))
                 self._speak(now)
@@ -136,6 +141,12 @@ class FakeSound:
     async def wait(self, ms: int) -> None:
         """Be silent for so long."""
         await self.hear(np.zeros(self.rate * ms // 1000, dtype=np.float32))
+
+    def _sounding(self) -> Samples:
+        heard = np.zeros(self.rate // 50, dtype=np.float32)
+        last = self._queue[: heard.size]
+        heard[: len(last)] = last
+        return heard
 
     def _speak(self, now: int) -> None:
         count = min(self.rate // 50, len(self._queue))
@@ -231,7 +242,8 @@ async def talking(
     """Hold a talk for as long as the block lasts; it has been saved when the block is left."""
     clock = SteppedClock()
     sound = FakeSound(clock, rate)
-    target = ToyTarget("toy", "openai-realtime", "toy:", play=play, clock=clock)
+    patience = Patience(first_reply_timeout_s=3.0)
+    target = ToyTarget("toy", "openai-realtime", "toy:", patience=patience, play=play, clock=clock)
     if traits is not None:
         object.__setattr__(target, "toy", traits)
     loaded = config.parse(config.tables(bench, "test"), "test", folder)

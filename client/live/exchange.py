@@ -36,6 +36,7 @@ from voxmeter.endpoints.events import (
     ReplyAudio,
     ReplyEnded,
     ReplyText,
+    SpeechStarted,
 )
 
 _NS = 1_000_000_000
@@ -244,6 +245,8 @@ class Exchange:
     # The endpoint's side
 
     def _heard(self, t_ns: int, event: Event) -> None:
+        if isinstance(event, SpeechStarted):
+            self._talked_over()
         if not isinstance(event, (*REPLY, InputTranscript)):
             return
         turn = self.turns.of(event)
@@ -291,6 +294,13 @@ class Exchange:
         if not self._traits.full_duplex or self._playback.pending_ms < _CATCH_UP_MS:
             return False
         return not samples.size or float(np.abs(samples).max()) < _SILENT
+
+    def _talked_over(self) -> None:
+        """Stop a reply that came faster than it is heard: the endpoint believes it is over."""
+        answered = next((one for one in reversed(self.turns.open) if one.begun), None)
+        waiting = self._playback.pending > 0 and not self._traits.full_duplex
+        if answered is not None and answered.reply_over and waiting:
+            self.interrupt()
 
     def _transcript(self, turn: Turn | None, text: str) -> None:
         number = turn.number if turn is not None else self.turns.number

@@ -153,6 +153,7 @@ class Keeping:
         self._worker = self._stack.enter_context(Worker("finisher"))
         self._items: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._latencies: list[Mapping[str, float | None]] = []
+        self._writing = asyncio.Lock()
         self.folder: RunFolder | None = None
         self.turns = 0
 
@@ -167,13 +168,14 @@ class Keeping:
             UserError: If the disk is full.
             ChildDiedError: If the process that does it died.
         """
-        folder = await asyncio.to_thread(self._folder)
-        paths = folder.attempt_paths(made.fields)
-        attempt = Attempt(made.fields, paths, self._redactor)
-        waiting: Future[Row] = self._worker.submit(finish_turn, made, attempt)
-        row = await asyncio.wrap_future(waiting)
-        await asyncio.to_thread(self._append, made.question, row)
-        return row
+        async with self._writing:  # one after another, in the order of the turns
+            folder = await asyncio.to_thread(self._folder)
+            paths = folder.attempt_paths(made.fields)
+            attempt = Attempt(made.fields, paths, self._redactor)
+            waiting: Future[Row] = self._worker.submit(finish_turn, made, attempt)
+            row = await asyncio.wrap_future(waiting)
+            await asyncio.to_thread(self._append, made.question, row)
+            return row
 
     async def never_heard(self, question: Question, condition: str, fault: str) -> None:
         """Write down that a question was asked aloud and the microphone did not hear it.
@@ -184,7 +186,8 @@ class Keeping:
         fields = self.key(question, condition)
         fields |= {"started_at": utc_now().isoformat(timespec="milliseconds")}
         row = never_asked({**fields, "condition_params": {}}, fault)
-        await asyncio.to_thread(self._append, question, row)
+        async with self._writing:
+            await asyncio.to_thread(self._append, question, row)
 
     async def made(self) -> RunFolder:
         """Return the folder, made if it is not there yet.
@@ -192,7 +195,8 @@ class Keeping:
         Raises:
             UserError: If it cannot be made.
         """
-        return await asyncio.to_thread(self._folder)
+        async with self._writing:
+            return await asyncio.to_thread(self._folder)
 
     def figures(self) -> dict[str, tuple[int, float, float]]:
         """Return n, p50 and p90 of every latency that counts so far."""

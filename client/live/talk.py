@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
+from voxmeter.client.live.aloud import NOT_HEARD, Aloud, Asked
 from voxmeter.client.live.exchange import Exchange, Spoken
-from voxmeter.client.live.microphone import Samples
 from voxmeter.client.live.playback import Playback
 from voxmeter.client.live.saving import Finished, Keeping, Row
 from voxmeter.client.live.sound import Block, Played, Sound, SoundFacts, Trouble
@@ -42,12 +42,7 @@ HEADSET = (
     "Wear a headset: from a loudspeaker the reply goes back into the microphone, and is taken for "
     "you."
 )
-NOT_HEARD = (
-    "the microphone did not hear the question: use a loudspeaker, no headset, and turn it up"
-)
 _NS = 1_000_000_000
-_WHILE_ASKING_MS = 5_000  # quiet inside of a question that is played does not end it
-_HEARD_WITHIN_S = 2.0
 _TICK_NS = 20_000_000
 _WAITS_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # before the next attempt to connect; then it is given up
 _SILENCE_MS = 20
@@ -71,19 +66,6 @@ class Setup:
     parent: Path
     redactor: Redactor
     questions: Sequence[Asked] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question that is asked aloud.
-
-    Attributes:
-        question: What its turn is kept as.
-        clip: Returns its samples, shape (n,), in [-1, 1], and their rate; blocks.
-    """
-
-    question: Question
-    clip: Callable[[], tuple[Samples, int]] = field(repr=False)
 
 
 Begin = Callable[[Show], "Talk"]
@@ -361,41 +343,14 @@ class Talk:
     # Questions that are asked aloud
 
     async def _ask_aloud(self) -> None:
+        asking = Aloud(self._playback, lambda: self._exchange, self._until, self._clock)
         for asked in self._setup.questions:
-            samples, rate = await asyncio.to_thread(asked.clip)
-            await self._until(self._is_quiet)
-            heard = await self._ask(asked, samples, rate)
-            if not heard:
+            self._question = asked.question
+            if not await asking.ask(asked):
                 self._show(Notice(f"{asked.question.item}: {NOT_HEARD}", serious=True))
-                await self._keeping.never_heard(asked.question, self._condition_name, NOT_HEARD)
+                name = self.conditions[self._now]
+                await self._keeping.never_heard(asked.question, name, NOT_HEARD)
         self.stop()
-
-    async def _ask(self, asked: Asked, samples: Samples, rate: int) -> bool:
-        """Play one question and wait for the end of its turn; return whether it was heard."""
-        exchange = self._exchange
-        assert exchange is not None  # noqa: S101 - it was quiet
-        self._question, before = asked.question, exchange.turns.number
-        exchange.half_duplex = True
-        exchange.wait_longer(_WHILE_ASKING_MS)
-        self._playback.play(samples, rate, None)
-        self._playback.flush()
-        await self._until(lambda: self._playback.pending == 0 or not exchange.ready)
-        exchange.wait_longer(None)
-        limit_ns = self._clock.now() + int(_HEARD_WITHIN_S * _NS)
-        await self._until(lambda: exchange.turns.number > before or self._clock.now() >= limit_ns)
-        self._question = None
-        heard = exchange.turns.number > before
-        await self._until(lambda: not exchange.turns.open)
-        return heard
-
-    def _is_quiet(self) -> bool:
-        exchange = self._exchange
-        quiet = exchange is not None and exchange.ready and not exchange.turns.open
-        return quiet and self._playback.pending == 0
-
-    @property
-    def _condition_name(self) -> str:
-        return self.conditions[self._now]
 
     def _wake(self) -> None:
         self._woken.set()
@@ -407,7 +362,11 @@ class Talk:
 
 
 def _status(turn: Turn, row: Row) -> str:
-    return "interrupted" if turn.interrupted and row["status"] == "ok" else str(row["status"])
+    return (
+        "interrupted"
+        if (turn.interrupted or turn.cut) and row["status"] == "ok"
+        else str(row["status"])
+    )
 
 
 def _own(number: int) -> Question:

@@ -67,7 +67,8 @@ class Turn:
         t0_ns: When that was at the converter.
         last: One past the last sample that belongs to it, once the user speaks again.
         outcome: How it ended, where that is not by the end of its reply.
-        interrupted: Whether the user cut its reply.
+        interrupted: Whether the user cut its reply by hand.
+        cut: Whether its reply was taken back by the endpoint.
         transcript: What the endpoint believes the user said.
     """
 
@@ -85,6 +86,7 @@ class Turn:
     last: int | None = None
     outcome: tuple[Outcome, str | None] | None = None
     interrupted: bool = False
+    cut: bool = False
     transcript: str = ""
     note: str | None = None
     replies: set[str] = field(default_factory=set)
@@ -127,6 +129,7 @@ class Turn:
             self.first_packet_ns = t_ns
         if isinstance(event, ReplyEnded | Interrupted):
             self.reply_over = True
+            self.cut = self.cut or getattr(event, "reason", "cancelled") == "cancelled"
         if isinstance(event, ReplyStarted):
             self.reply_over = False
         if isinstance(event, ReplyEnded) and event.reason == "incomplete":
@@ -237,7 +240,8 @@ class Turns:
         if name and name in older.replies:
             return older
         speaking = current is not None and current.end is None and not current.begun
-        if not name and speaking and older.begun and not older.reply_over:
+        ending = isinstance(event, ReplyEnded | Interrupted)
+        if not name and speaking and older.begun and (ending or not older.reply_over):
             return older
         return current or older
 
