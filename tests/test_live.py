@@ -270,7 +270,9 @@ async def test_every_turn_lies_whole_on_the_disk_while_the_talk_goes_on(tmp_path
     assert all(path.is_file() for path in (paths.events, paths.audio, paths.reply))
 
 
-async def test_a_talk_can_be_scored_and_looked_at_like_a_run(tmp_path: Path) -> None:
+async def test_a_talk_can_be_scored_and_looked_at_like_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from voxmeter.client.cli import main
 
     async with talking(tmp_path) as world:
@@ -288,7 +290,10 @@ async def test_a_talk_can_be_scored_and_looked_at_like_a_run(tmp_path: Path) -> 
     async with talking(tmp_path / "second") as world:
         await ask(world)
         await world.sound.wait(1500)
-    assert main(["compare", str(path), str(world.talk.folder)]) == 0
+    assert main(["compare", str(path), str(world.talk.folder)]) == 2
+    told = capsys.readouterr()
+    assert "toy/live/clean  first_audible_ms" in told.out
+    assert "too few samples" in told.err  # one turn each gates nothing
 
 
 async def test_a_condition_is_done_to_the_microphone_and_not_to_the_end_of_speech(

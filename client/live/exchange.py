@@ -12,20 +12,13 @@ from voxmeter.client.clock import Clock, utc_now
 from voxmeter.client.connection import Connection
 from voxmeter.client.ear import ear_for
 from voxmeter.client.live.cutting import Part, cut_out
-from voxmeter.client.live.microphone import Effect, Frame, Microphone
-from voxmeter.client.live.playback import Playback, Replies
+from voxmeter.client.live.microphone import Effect, Frame, Microphone, Samples
+from voxmeter.client.live.playback import Playback, Replies, dbfs
 from voxmeter.client.live.saving import Finished
 from voxmeter.client.live.sound import Block, Played, Sound, Trouble
 from voxmeter.client.live.tape import Tape
 from voxmeter.client.live.turn import REPLY, Question, Turn, Turns
-from voxmeter.client.live.updates import (
-    Level,
-    Notice,
-    Phase,
-    PhaseChanged,
-    Show,
-    Words,
-)
+from voxmeter.client.live.updates import Level, Notice, Phase, PhaseChanged, Show, Words
 from voxmeter.client.live.way import LEAD_IN_MS, Ended, Streamed, Way, way_to
 from voxmeter.client.servers.gate import Change, Gate
 from voxmeter.client.target import Target
@@ -147,7 +140,7 @@ class Exchange:
     def block(self, block: Block, effect: Effect | None, *, muted: bool) -> None:
         """Take a block of the microphone."""
         samples = from_pcm16(block.pcm)
-        self._show(Level("user", _dbfs(samples)))
+        self._show(Level("user", dbfs(samples)))
         if self._microphone is None or not self.ready:
             return
         self._microphone.muted = muted or (self.half_duplex and self._replying)
@@ -289,7 +282,7 @@ class Exchange:
         if not dropped and not self._may_skip(samples):
             self._playback.play(samples, rate, start)
 
-    def _may_skip(self, samples: np.ndarray[tuple[int], np.dtype[np.float32]]) -> bool:
+    def _may_skip(self, samples: Samples) -> bool:
         """Return whether silence of a stream that never ends is left out, to catch up with it."""
         if not self._traits.full_duplex or self._playback.pending_ms < _CATCH_UP_MS:
             return False
@@ -368,17 +361,14 @@ class Exchange:
         if turn.end is None or turn.t0_ns is None:
             return False
         over_ns = turn.ear.over_at()
-        if over_ns is not None and now >= over_ns and self._asked_and_answered(turn):
+        lasts = isinstance(self._way, Streamed)  # else the session's own end is waited for
+        if lasts and over_ns is not None and now >= over_ns:
             self._playback.flush()
             return self._playback.pending == 0 or self._traits.full_duplex
         waited_s = (now - turn.t0_ns) / _NS
         if not turn.ear.answering and waited_s >= self._target.patience.first_reply_timeout_s:
             turn.outcome = ("ended" if turn.begun else "timeout"), None
         return False
-
-    def _asked_and_answered(self, turn: Turn) -> bool:  # noqa: ARG002 - of one session at a time
-        """Return whether a session's own end need not be waited for."""
-        return isinstance(self._way, Streamed)
 
     def _close(self, turn: Turn) -> None:
         self.turns.open.remove(turn)
@@ -411,8 +401,3 @@ class Exchange:
         if phase != self._phase:
             self._phase = phase
             self._show(PhaseChanged(phase))
-
-
-def _dbfs(samples: np.ndarray[tuple[int], np.dtype[np.float32]]) -> float:
-    power = float(np.mean(np.square(samples))) if samples.size else 0.0
-    return 10 * float(np.log10(max(power, 1e-12)))

@@ -183,7 +183,13 @@ class Playback:
         if samples.size:
             run.given += samples.size
             for first in range(0, samples.size, run.device_rate // 50):
-                power = float(np.mean(np.square(samples[first : first + run.device_rate // 50])))
-                self._levels.append((self._given + first, 10 * math.log10(max(power, 1e-12))))
+                level = dbfs(samples[first : first + run.device_rate // 50])
+                self._levels.append((self._given + first, level))
             self._given += samples.size
             self._sound.play(to_pcm16(samples))
+
+
+def dbfs(samples: NDArray[np.float32]) -> float:
+    """Return the level of samples, shape (n,): root mean square, dB below full scale."""
+    power = float(np.mean(np.square(samples))) if samples.size else 0.0
+    return 10 * math.log10(max(power, 10 ** (SILENT_DBFS / 10)))

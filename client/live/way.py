@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from voxmeter.client.capture import Outcome, Utterance
@@ -128,9 +129,10 @@ class Streamed:
         if self._open:
             return
         self._open = True
+        now = self._clock.now()  # nobody could know before that they would be wanted
         for frame in self._held:
             if frame.end > turn.first:
-                self._put(frame)
+                self._put(replace(frame, came_ns=now))
         self._held.clear()
 
     def ended(self, turn: Turn) -> None:  # noqa: ARG002 - one turn at a time
