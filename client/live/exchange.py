@@ -111,12 +111,6 @@ class Exchange:
         return await self._way.run(self._open)
 
     @property
-    def speaking(self) -> bool:
-        """Whether the user speaks."""
-        current = self.turns.current
-        return current is not None and current.end is None
-
-    @property
     def _replying(self) -> bool:
         current = self.turns.current
         answered = current is not None and current.end is not None and current.begun

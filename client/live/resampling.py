@@ -48,7 +48,7 @@ class Resampler:
     @property
     def lag(self) -> int:
         """How many samples less come out than went in so far, at the new rate, at most."""
-        return 0 if self._up == self._down else -(-self._half * self._up // self._down)
+        return 0 if self._up == self._down else -(-(self._half + 1) * self._up // self._down) - 1
 
     def push(self, samples: Samples) -> Samples:
         """Return what is ready after these samples, shape (k,); may be empty.

@@ -189,14 +189,14 @@ class Keeping:
         async with self._writing:
             await asyncio.to_thread(self._append, question, row)
 
-    async def made(self) -> RunFolder:
-        """Return the folder, made if it is not there yet.
+    async def make(self) -> None:
+        """Make the folder if it is not there yet.
 
         Raises:
             UserError: If it cannot be made.
         """
         async with self._writing:
-            return await asyncio.to_thread(self._folder)
+            await asyncio.to_thread(self._folder)
 
     def figures(self) -> dict[str, tuple[int, float, float]]:
         """Return n, p50 and p90 of every latency that counts so far."""

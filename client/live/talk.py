@@ -7,7 +7,7 @@ front end shows and controls.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from voxmeter.client.live.updates import (
     TurnOver,
 )
 from voxmeter.client.live.way import Ended
+from voxmeter.endpoints.errors import UserError
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
@@ -167,9 +168,10 @@ class Talk:
         Raises:
             UserError: If the disk is full.
         """
-        if self._writing:
-            await asyncio.gather(*self._writing)
-        path = (await self._keeping.made()).path
+        await asyncio.wait({*self._writing, self._later(self._keeping.make())})
+        path = self.folder
+        if path is None:  # the disk is full: the talk ends, and says so
+            raise UserError(str(self._setup.parent), "could not be written to", "free some space")
         self._show(Saved(path, self._keeping.turns, self._keeping.figures()))
         return path
 
@@ -244,7 +246,7 @@ class Talk:
         exchange = self._exchange
         if exchange is None:
             return
-        if not exchange.speaking:
+        if not exchange.turns.speaking:
             self._now = self._wanted
         effect = self._conditions[self._now - 1] if self._now else None
         exchange.block(block, effect, muted=self._muted)
@@ -324,12 +326,17 @@ class Talk:
         return Spoken(self._question or _own(number), self.conditions[self._now], params)
 
     def _over(self, turn: Turn, made: Finished) -> None:
-        assert self._group is not None  # noqa: S101 - turns end while it runs
         made.capture.ended_ns = self._clock.now()
         made.capture.lags = self._monitor.between(turn.since_ns, made.capture.ended_ns)
-        task = self._group.create_task(self._write(turn, made), name=f"turn {turn.number}")
+        self._later(self._write(turn, made))
+
+    def _later(self, writing: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Do what writes to the folder, and let nobody but a fault end it before it is done."""
+        assert self._group is not None  # noqa: S101 - turns end while it runs
+        task = self._group.create_task(writing, name="write")
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
+        return task
 
     async def _write(self, turn: Turn, made: Finished) -> None:
         made.fields.update(self._keeping.key(turn.question, turn.condition))
@@ -349,7 +356,8 @@ class Talk:
             if not await asking.ask(asked):
                 self._show(Notice(f"{asked.question.item}: {NOT_HEARD}", serious=True))
                 name = self.conditions[self._now]
-                await self._keeping.never_heard(asked.question, name, NOT_HEARD)
+                row = self._keeping.never_heard(asked.question, name, NOT_HEARD)
+                await asyncio.wait({self._later(row)})
         self.stop()
 
     def _wake(self) -> None:

@@ -222,6 +222,11 @@ class Turns:
         last = self.open[-1] if self.open else None
         return last if last is not None and last.number == self.number else None
 
+    @property
+    def speaking(self) -> bool:
+        """Whether the user speaks."""
+        return self.current is not None and self.current.end is None
+
     def begin(self, turn: Turn) -> None:
         """Add a turn; what was open before has no more of the user."""
         for one in self.open:
