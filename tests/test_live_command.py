@@ -34,7 +34,7 @@ def test_an_unknown_endpoint_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     bench = tmp_path / "bench.toml"
     bench.write_text(BENCH)
     assert main(["live", str(bench), "--endpoint", "metronom"]) == 2
-    assert "did you mean "metronome"?" in capsys.readouterr().err
+    assert 'did you mean "metronome"?' in capsys.readouterr().err
 
 
 def test_help_loads_no_sound_card() -> None:
@@ -42,7 +42,9 @@ def test_help_loads_no_sound_card() -> None:
         "import sys; from voxmeter.client.cli import main; main(['live', '--help']);"
         "sys.exit(bool({'sounddevice', 'textual', 'numpy'} & set(sys.modules)))"
     )
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, env=_environment(), check=False)
+    made = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env=_environment(), check=False
+    )
     assert made.returncode == 0, made.stderr
 
 
