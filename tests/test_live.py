@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -24,6 +25,7 @@ from live_world import (
 
 from voxmeter.client.live.updates import Notice, PhaseChanged, Running, Saved, Words
 from voxmeter.client.runfolder import RunFolder
+from voxmeter.endpoints.errors import UserError
 
 LEAD_MS = 600
 SPOKEN_MS = 403.5
@@ -268,6 +270,30 @@ async def test_every_turn_lies_whole_on_the_disk_while_the_talk_goes_on(tmp_path
         paths = folder.attempt_paths(row)
         assert [item["item"] for item in folder.items()] == ["turn-1"]
     assert all(path.is_file() for path in (paths.events, paths.audio, paths.reply))
+
+
+async def test_who_leaves_before_the_reply_blames_nobody_and_who_leaves_in_it_keeps_it(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path) as world:
+        await ask(world, reply=LONG)
+        await world.sound.wait(1000)
+    (row,) = world.rows()
+    assert (row["status"], row["audit"]["interrupted"]) == ("ok", True)
+    async with talking(tmp_path / "second") as world:
+        await world.sound.hear(QUESTION)
+        await world.sound.wait(300)
+    assert world.talk.folder is None
+
+
+async def test_a_full_disk_ends_the_talk_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("in the way")
+    with pytest.RaisesGroup(UserError):
+        async with talking(tmp_path) as world:
+            await ask(world)
+            await world.sound.wait(1500)
+            async with asyncio.timeout(20):
+                await asyncio.Event().wait()  # the talk's end ends this too
 
 
 async def test_a_talk_can_be_scored_and_looked_at_like_a_run(

@@ -103,8 +103,7 @@ class Exchange:
         self._gate: Gate | None = None
         self._ended_replies: list[str] = []
         self._phase: Phase = "connecting"
-        self._frames = 0
-        self._counted: dict[str, float] = {}
+        self._frames, self._counted = 0, dict[str, float]()
 
     async def run(self) -> Ended:
         """Connect and stay until the connection is lost; return how."""
@@ -339,8 +338,12 @@ class Exchange:
                 self._close(turn)
 
     def close(self) -> None:
-        """End every turn as it is now."""
+        """End every turn as it is now; one that waits for its reply is none of the endpoint's."""
         for turn in list(self.turns.open):
+            if turn.outcome is None and not turn.begun:
+                self.turns.open.remove(turn)
+                continue
+            turn.cut = turn.cut or turn.outcome is None
             turn.end = self._end_of(turn) if turn.end is None else turn.end
             self._close(turn)
 

@@ -123,6 +123,12 @@ def finish_turn(made: Finished, attempt: Attempt) -> Row:
     return row
 
 
+def _ready() -> None:
+    from voxmeter.scoring import speech
+
+    assert speech is not None  # noqa: S101 - loaded, which is all
+
+
 def _clip(spoken: Utterance) -> Row:
     samples = from_pcm16(spoken.pcm)
     return {
@@ -156,6 +162,10 @@ class Keeping:
         self._writing = asyncio.Lock()
         self.folder: RunFolder | None = None
         self.turns = 0
+
+    def warm(self) -> None:
+        """Start the process that writes turns down, so that the first one does not wait for it."""
+        self._worker.submit(_ready)
 
     def close(self) -> None:
         """Let go of the folder."""

@@ -168,7 +168,8 @@ class Talk:
         Raises:
             UserError: If the disk is full.
         """
-        await asyncio.wait({*self._writing, self._later(self._keeping.make())})
+        if self._group is not None:
+            await asyncio.wait({*self._writing, self._later(self._keeping.make())})
         path = self.folder
         if path is None:  # the disk is full: the talk ends, and says so
             raise UserError(str(self._setup.parent), "could not be written to", "free some space")
@@ -187,6 +188,7 @@ class Talk:
         Raises:
             UserError: If the disk is full.
         """
+        self._keeping.warm()
         try:
             async with self._monitor.watching(), asyncio.TaskGroup() as group:
                 self._group = group
@@ -201,6 +203,7 @@ class Talk:
                     await self._stopped.wait()
                 finally:
                     await self._wind_up(tasks)
+                    self._group = None
         except BaseExceptionGroup as errors:
             raise first_of(errors) from None
         finally:
