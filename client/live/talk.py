@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from voxmeter.client.target import Target
 
 CLEAN = "clean"
+LIVE = "live"
+"""Name of the suite that people's own turns belong to."""
+
 HEADSET = (
     "Wear a headset: from a loudspeaker the reply goes back into the microphone, and is taken for "
     "you."
@@ -342,6 +345,8 @@ class Talk:
         return task
 
     async def _write(self, turn: Turn, made: Finished) -> None:
+        if turn.question.suite == LIVE:
+            turn.question.row["question"] = turn.transcript.strip()
         made.fields.update(self._keeping.key(turn.question, turn.condition))
         row = await self._keeping.keep(made)
         self.answered = self.answered or row["status"] == "ok"
@@ -383,7 +388,7 @@ def _status(turn: Turn, row: Row) -> str:
 def _own(number: int) -> Question:
     item = f"turn-{number}"
     row: dict[str, object] = {
-        "suite": "live",
+        "suite": LIVE,
         "item": item,
         "cluster": item,
         "groups": [],
@@ -394,4 +399,4 @@ def _own(number: int) -> Question:
         "language": "en",
         "question_via": None,
     }
-    return Question("live", item, 1, row)
+    return Question(LIVE, item, 1, row)
