@@ -17,6 +17,7 @@ from fakes import Play, ToyCodec, ToyTransport
 from voxmeter.client import config
 from voxmeter.client.audio import from_pcm16, to_pcm16
 from voxmeter.client.live.aloud import Asked
+from voxmeter.client.live.resampling import Resampler
 from voxmeter.client.live.sound import Block, Played, Problem, SoundEvent, SoundFacts, Trouble
 from voxmeter.client.live.talk import Setup, Talk
 from voxmeter.client.live.updates import Mark, TurnOver, Update
@@ -112,6 +113,11 @@ class FakeSound:
         self.end()
 
     # The test's side
+
+    @property
+    def lag_ns(self) -> int:
+        """How much silence comes before a reply at the toy's rate, for the filter."""
+        return round(Resampler(TOY_RATE, self.rate).lag * 1e9 / self.rate)
 
     def end(self) -> None:
         self._events.put_nowait(None)

@@ -176,6 +176,9 @@ class Playback:
                 return last
             self.flush()
         self._resampler = Resampler(rate, device_rate)
+        if self._resampler.lag:  # what the filter holds back would else be missed in a moment
+            self._given += self._resampler.lag
+            self._sound.play(bytes(2 * self._resampler.lag))
         self._runs.append(_Run(self._given, 0, sample, rate, device_rate))
         return self._runs[-1]
 

@@ -22,14 +22,7 @@ from voxmeter.client.live.saving import Finished, Keeping, Row
 from voxmeter.client.live.sound import Block, Played, Sound, SoundFacts, Trouble
 from voxmeter.client.live.stream_effects import Condition, condition
 from voxmeter.client.live.turn import Question, Turn
-from voxmeter.client.live.updates import (
-    Notice,
-    PhaseChanged,
-    Running,
-    Saved,
-    Show,
-    TurnOver,
-)
+from voxmeter.client.live.updates import Notice, PhaseChanged, Running, Saved, Show, TurnOver
 from voxmeter.client.live.way import Ended
 from voxmeter.endpoints.errors import UserError
 
