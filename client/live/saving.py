@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from voxmeter import __version__
 from voxmeter.client import config, keys
 from voxmeter.client.audio import Pcm, from_pcm16, sha256
 from voxmeter.client.capture import Capture, Utterance
+from voxmeter.client.child import ChildDiedError
 from voxmeter.client.clock import utc_now
 from voxmeter.client.finish import Attempt, finish
 from voxmeter.client.machine import load_average, machine, packages
@@ -176,16 +176,22 @@ class Keeping:
 
         Raises:
             UserError: If the disk is full.
-            ChildDiedError: If the process that does it died.
+            ChildDiedError: If the process that does it died twice.
         """
         async with self._writing:  # one after another, in the order of the turns
             folder = await asyncio.to_thread(self._folder)
             paths = folder.attempt_paths(made.fields)
             attempt = Attempt(made.fields, paths, self._redactor)
-            waiting: Future[Row] = self._worker.submit(finish_turn, made, attempt)
-            row = await asyncio.wrap_future(waiting)
+            row = await self._finished(made, attempt)
             await asyncio.to_thread(self._append, made.question, row)
             return row
+
+    async def _finished(self, made: Finished, attempt: Attempt) -> Row:
+        """Finish a turn in the other process, which is replaced once if it dies."""
+        try:
+            return await asyncio.wrap_future(self._worker.submit(finish_turn, made, attempt))
+        except ChildDiedError:
+            return await asyncio.wrap_future(self._worker.submit(finish_turn, made, attempt))
 
     async def never_heard(self, question: Question, condition: str, fault: str) -> None:
         """Write down that a question was asked aloud and the microphone did not hear it.

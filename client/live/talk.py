@@ -24,7 +24,7 @@ from voxmeter.client.live.stream_effects import Condition, condition
 from voxmeter.client.live.turn import Question, Turn
 from voxmeter.client.live.updates import Notice, PhaseChanged, Running, Saved, Show, TurnOver
 from voxmeter.client.live.way import Ended
-from voxmeter.endpoints.errors import UserError
+from voxmeter.endpoints.errors import ClipError, UserError
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
@@ -354,10 +354,14 @@ class Talk:
         asking = Aloud(self._playback, lambda: self._exchange, self._until, self._clock)
         for asked in self._setup.questions:
             self._question = asked.question
-            if not await asking.ask(asked):
-                self._show(Notice(f"{asked.question.item}: {NOT_HEARD}", serious=True))
+            try:
+                fault = "" if await asking.ask(asked) else NOT_HEARD
+            except ClipError as error:
+                fault = str(error)
+            if fault:
+                self._show(Notice(f"{asked.question.item}: {fault}", serious=True))
                 name = self.conditions[self._now]
-                row = self._keeping.never_heard(asked.question, name, NOT_HEARD)
+                row = self._keeping.never_heard(asked.question, name, fault)
                 await asyncio.wait({self._later(row)})
         self.stop()
 
