@@ -179,9 +179,7 @@ def read(rows: Sequence[Row]) -> Attempt | None:
         elif row.get("dir") == "in":
             came.append(_came(row, t_ns))
     warnings = (f"{left_out} rows without a possible time",) if left_out else ()
-    return Attempt(
-        header, tuple(frames), request_ns, commit, tuple(came), warnings, tuple(put_out)
-    )
+    return Attempt(header, tuple(frames), request_ns, commit, tuple(came), warnings, tuple(put_out))
 
 
 def number(row: Row, key: str) -> float | None:

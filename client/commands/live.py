@@ -93,11 +93,10 @@ def _held(args: argparse.Namespace, setup: Setup) -> list[Talk]:
         card = open_card(args.input, args.output, clock=clock, echo=args.cancel_echo)
         show_on = _front_end(plain=args.plain)
         async with card as sound:
-            with undisturbed():
-                await show_on(lambda show: begin(sound, show))
+            await show_on(lambda show: begin(sound, show))
 
     try:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(hold())
     finally:
         for talk in talks:
