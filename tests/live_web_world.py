@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from voxmeter.client.live.updates import (
     Words,
 )
 from voxmeter.client.live.web import run
+from voxmeter.client.live.web_visit import BeginWith
 
 LIMIT_S = 60
 
@@ -133,6 +134,7 @@ class World:
 
     def __init__(self, enough: int) -> None:
         self.url = ""
+        self.ended: asyncio.Task[None]
         self.talks: list[EchoTalk] = []
         self._enough = enough
         self._news = asyncio.Event()
@@ -160,21 +162,23 @@ class World:
 
 
 @asynccontextmanager
-async def served(*, enough: int = 10**9, **settings: Any) -> AsyncIterator[World]:
+async def served(
+    *, enough: int = 10**9, begin: BeginWith | None = None, **settings: Any
+) -> AsyncIterator[World]:
     """Serve a page on a free port; end it with the block, as Ctrl-C would."""
     world = World(enough)
     task = asyncio.create_task(
-        run(world.begin, clock=SystemClock(), announce=world.announce, **settings)
+        run(begin or world.begin, clock=SystemClock(), announce=world.announce, **settings)
     )
     announced = asyncio.create_task(world.announced())
     await asyncio.wait([task, announced], return_when=asyncio.FIRST_COMPLETED)
     announced.cancel()
+    world.ended = task
     try:
         yield world
     finally:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.wait([task])
 
 
 FAKE_DEVICES = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")

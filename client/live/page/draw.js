@@ -24,7 +24,7 @@ export function timeline(svg, turns) {
   const apart = step(longest, width - zero - RIGHT);
   for (let at = 0; at <= longest; at += apart) {
     parts.push(part("line", { class: at ? "grid" : "zero", x1: x(at), x2: x(at), y1: 0, y2: height - 20 }));
-    parts.push(part("text", { x: x(at), y: height - 6, "text-anchor": at ? "middle" : "end" }, at ? `${at / 1000} s` : "0"));
+    parts.push(part("text", { x: x(at), y: height - 6, "text-anchor": "middle" }, at ? `${at / 1000} s` : "0"));
   }
   turns.forEach((turn, index) => parts.push(...line(turn, index * ROW, x, zero)));
   svg.replaceChildren(...parts);

@@ -14,6 +14,7 @@ let turns = [];
 let figures = {};
 let last = null;
 let levels = { user: -90, reply: -90 };
+const meters = { user: -90, reply: -90 };
 let replyUntil = 0;
 
 const audio = new Audio({
@@ -125,8 +126,11 @@ function heard(message) {
 }
 
 const match = {
-  occupied: () => gate(["Another tab is talking already", "Only one tab can. If this one takes over, what was said there is saved first."], "Use this tab", () => link.say({ type: "take-over" })),
-  welcome: () => gate(["Ready", "The browser will ask for your microphone. Wear a headset."], "Start talking", openAudio),
+  occupied: () => gate(["Another tab is talking already", "Only one tab can. If this one takes over, what was said there is saved first."], "Use this tab", () => link.say({ type: "ask", name: "take-over" })),
+  welcome: () => {
+    phase("ready");
+    gate(["Ready", "The browser will ask for your microphone. Wear a headset."], "Start talking", openAudio);
+  },
   go: ({ endpoint, conditions, advice }) => {
     session = true;
     turns = [];
@@ -236,7 +240,8 @@ function drawTurns() { timeline(at("timeline"), turns); }
 function drawLevels() {
   if (performance.now() > replyUntil) levels.reply = -90;
   for (const side of ["user", "reply"]) {
-    const value = audio.stream || side === "reply" ? levels[side] : -90;
+    const level = audio.stream || side === "reply" ? levels[side] : -90;
+    const value = meters[side] = Math.max(level, meters[side] - 3); // falls slowly enough to be read
     const meter = at(`meter-${side}`);
     meter.firstElementChild.style.transform = `scaleX(${Math.max(0, Math.min(1, 1 + value / 60))})`;
     meter.setAttribute("aria-valuenow", String(Math.round(Math.max(-90, value))));

@@ -18,7 +18,7 @@ export const GONE = {
 };
 export const GONE_OTHERWISE = ["The program is gone", "It has ended, or cannot be reached. If it still runs in its terminal, connect again; otherwise start `voxmeter live --web` again, and open the address that it prints."];
 
-export const PHASES = { connecting: "connecting", listening: "listening", user: "you speak", waiting: "waiting", reply: "reply", lost: "no sound", ended: "over" };
+export const PHASES = { ready: "ready", connecting: "connecting", listening: "listening", user: "you speak", waiting: "waiting", reply: "reply", lost: "no sound", ended: "over" };
 
 export const ms = (value) => (value === null || value === undefined || !Number.isFinite(value) ? "–" : `${Math.round(value)}`);
 export const named = (metric) => metric.replace(/_ms$/, "").replaceAll("_", " ");
