@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from statistics import median
 
 from voxmeter.client.clock import Clock
@@ -143,6 +144,8 @@ class PageSound:
 
     def played(self, report: PlayedReport) -> str | None:
         """Take the page's report; return what is wrong with it, if it cannot be true."""
+        if report.output_latency_ms:
+            self._devices = replace(self._devices, output_latency_ms=report.output_latency_ms)
         for stretch in report.stretches:
             end = stretch.position + stretch.samples
             if stretch.position < self._reported or end > self._given or not stretch.samples:

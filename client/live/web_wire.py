@@ -100,11 +100,13 @@ class PlayedReport:
         stretches: In order.
         context_s: A sample's time on the clock of the page's sound, and
         page_ms: when it is heard, on the page's own clock.
+        output_latency_ms: What the browser says of its sound output by now.
     """
 
     stretches: tuple[Stretch, ...]
     context_s: float
     page_ms: float
+    output_latency_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,8 @@ def _told(found: Mapping[str, Any]) -> FromPage:
             )
         case "played":
             stretches = _stretches(found)
-            return PlayedReport(stretches, _time(found, "context_s"), _time(found, "page_ms"))
+            context_s, page_ms = _time(found, "context_s"), _time(found, "page_ms")
+            return PlayedReport(stretches, context_s, page_ms, _latency(found, "output_latency_ms"))
         case "underrun":
             return Underrun(_whole(found, "samples"))
         case "ask":

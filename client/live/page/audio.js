@@ -56,11 +56,14 @@ export class Audio {
     for (const node of [this.microphone, this.speaker]) node.onprocessorerror = () => this.told.lost("the page's sound failed");
   }
 
-  // A sample's time on the sound's clock, and when it is heard on the page's.
+  // A sample's time on the sound's clock, when it is heard on the page's, and what the browser says of that way. The
+  // browser has the latency of its output in the first two already.
   outputTime() {
     const { contextTime, performanceTime } = this.context.getOutputTimestamp();
-    if (contextTime > 0 && performanceTime > 0) return { context_s: contextTime, page_ms: performanceTime };
-    return { context_s: this.context.currentTime, page_ms: performance.now() + 1e3 * (this.context.outputLatency || this.context.baseLatency || 0) };
+    const latency = this.context.outputLatency;
+    const told = { output_latency_ms: Number.isFinite(latency) ? 1e3 * latency : null };
+    if (contextTime > 0 && performanceTime > 0) return { ...told, context_s: contextTime, page_ms: performanceTime };
+    return { ...told, context_s: this.context.currentTime, page_ms: performance.now() + 1e3 * (latency || this.context.baseLatency || 0) };
   }
 
   facts() {
@@ -70,7 +73,7 @@ export class Audio {
       microphone: track.label || "microphone",
       speaker: this.speakerName || "the browser's speaker",
       input_latency_ms: Number.isFinite(settings.latency) ? 1e3 * settings.latency : null,
-      output_latency_ms: Number.isFinite(this.context.outputLatency) ? 1e3 * this.context.outputLatency : null,
+      output_latency_ms: this.context.outputLatency > 0 ? 1e3 * this.context.outputLatency : null, // 0: not known yet
       processing: Object.keys(KINDS).filter((name) => settings[name]).map((name) => KINDS[name]),
       rate: settings.sampleRate ?? null,
     };
