@@ -42,7 +42,7 @@ class PageSound:
         self._outbox = outbox
         self._devices = devices
         self._sound_clock = SoundClock()
-        self._next_frame = 0
+        self._next_frame: int | None = None
         self._events: deque[SoundEvent] = deque()
         self._news = asyncio.Event()
         self._over = False
@@ -126,10 +126,11 @@ class PageSound:
 
     def frame(self, came_ns: int, frame: MicrophoneFrame) -> str | None:
         """Take a frame of the microphone; return what is wrong with it, if it cannot be taken."""
-        if frame.number < self._next_frame:
+        expected = frame.number if self._next_frame is None else self._next_frame
+        if frame.number < expected:
             return "a frame of the microphone that came before"
         samples = len(frame.pcm) // 2
-        if missing := frame.number - self._next_frame:
+        if missing := frame.number - expected:
             text = f"the page lost {missing} blocks of the microphone"
             self._trouble("dropped", text, missing)
         self._next_frame = frame.number + 1

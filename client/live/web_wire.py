@@ -44,7 +44,7 @@ class MicrophoneFrame:
     """Samples of the microphone.
 
     Attributes:
-        number: Counted by the page from 0; what is missing was lost in the page.
+        number: Counted by the page; what is missing between two was lost in the page.
         context_s: When its first sample was handled, on the clock of the page's sound.
         page_ms: When the page's script had it, on the page's own clock.
         pcm: 16-bit little-endian.

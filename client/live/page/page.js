@@ -149,7 +149,7 @@ const match = {
     drawTurns();
     drawFigures();
   },
-  phase: ({ phase: name, detail }) => { phase(name); if (detail && name === "lost") notice(detail, true); },
+  phase: ({ phase: name, detail }) => { phase(name); if (detail && (name === "lost" || name === "ended")) notice(detail, true); },
   words,
   mark: ({ turn, name, ms: value }) => { if (value !== null) { turnOf(turn).marks[name] = value; drawTurns(); } },
   "turn-over": (message) => { turnOf(message.turn).status = message.status; last = message; drawTurns(); drawFigures(); },
@@ -216,7 +216,8 @@ function atServer(metric, value) {
 
 function drawFigures() {
   const latency = last?.latency ?? {};
-  const metrics = [...new Set([...Object.keys(figures), ...Object.keys(latency)])];
+  const shown = ([metric, value]) => metric.endsWith("_ms") && value !== null;
+  const metrics = [...new Set([...Object.entries(figures), ...Object.entries(latency)].filter(shown).map(([metric]) => metric))];
   at("figures").replaceChildren(...metrics.map((metric) => {
     const value = latency[metric] ?? null;
     const [n, p50, p90] = figures[metric] ?? [0, null, null];
