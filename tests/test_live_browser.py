@@ -70,8 +70,7 @@ async def test_what_is_said_arrives_and_the_reply_plays_to_its_last_sample(tmp_p
         assert all("//127.0.0.1:" in address for address in page.asked)
 
 
-async def test_the_page_shows_words_as_text_and_latencies_with_where_they_were_measured(
-) -> None:
+async def test_the_page_shows_words_as_text_and_latencies_with_where_they_were_measured() -> None:
     async with served(enough=RATE) as world, chromium(*FAKE_DEVICES) as browser:
         page = await tab(browser)
         await page.start(world.url)

@@ -109,7 +109,14 @@ async def test_a_browser_that_stops_its_sound_is_reported_by_how_long() -> None:
         behind = 0.0 if number < 100 else 50.0
         world.frame(at_ms=20.0 * number, waited_ms=behind)
     troubles = [event for event in await world.events() if isinstance(event, Trouble)]
-    assert [(one.problem, one.count) for one in troubles][:1] == [("time-step", 50)]
+    assert [(one.problem, one.count) for one in troubles] == [("time-step", 50)]
+    assert await world.outbox.take() == '{"type": "reopen-microphone"}'
+
+
+def test_short_stops_of_a_browsers_sound_add_up_to_a_long_one() -> None:
+    clock = SoundClock()
+    told = [clock.note(0.02 * number, 20.0 * number + number // 300 * 4) for number in range(1200)]
+    assert [round(step) for step in told if step is not None] == [12]
 
 
 async def test_a_block_is_never_taken_after_it_came() -> None:

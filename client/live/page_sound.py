@@ -185,6 +185,7 @@ class PageSound:
         if behind is not None:
             text = f"the browser stopped its sound for {behind:.0f} ms"
             self._trouble("time-step", text, round(behind))
+            self._outbox.say({"type": "reopen-microphone"})  # what it held back is late from now on
         late_ms = frame.page_ms - self._sound_clock.page_ms(end_s)
         if late_ms > _LATE_MS:
             text = f"the page was busy: a block waited {late_ms:.0f} ms in it"

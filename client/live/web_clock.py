@@ -113,21 +113,29 @@ class SoundClock:
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, float]] = deque()
+        self._least = (0.0, math.inf)
 
     def note(self, end_s: float, page_ms: float) -> float | None:
         """Take a frame's end on the sound's clock, and when the page's script had it.
 
         Returns:
-            How far the sound's clock fell behind, in ms, once all of a window shows it: the
-            browser did not run its sound for so long. None if it did not.
+            How far the sound's clock has fallen behind, in ms, since this was said last, once all
+            of a window shows it: the browser did not run its sound for so long. None if it did.
         """
         apart = page_ms - end_s * 1e3
-        before = self._apart()
         self._seen.append((end_s, apart))
+        if apart < self._least[1] + self._drift_ms(end_s):
+            self._least = (end_s, apart)
         while self._seen[0][0] <= end_s - _WINDOW_S:
             self._seen.popleft()
-        step = self._apart() - before
-        return step if step > _STEP_MS and math.isfinite(step) else None
+        step = self._apart() - self._least[1] - self._drift_ms(end_s)
+        if step <= _STEP_MS:
+            return None
+        self._least = (end_s, self._apart())
+        return step
+
+    def _drift_ms(self, now_s: float) -> float:
+        return _DRIFT * 1e3 * (now_s - self._least[0])
 
     def page_ms(self, context_s: float) -> float:
         """Return the latest moment of the page's clock at which a sample can have been taken."""

@@ -1,5 +1,6 @@
 // Microphone and speaker: opened on request, stamped by the clock of the page's sound.
 export const RATE = 48_000;
+const OUTPUTS = 200;
 const KINDS = { echoCancellation: "echo cancellation", noiseSuppression: "noise suppression", autoGainControl: "gain control" };
 
 export class Audio {
@@ -9,7 +10,7 @@ export class Audio {
     this.context = null;
     this.stream = null;
     this.source = null;
-    this.frames = 0;
+    this.outputs = [];
     this.underruns = 0;
   }
 
@@ -34,6 +35,15 @@ export class Audio {
     return this.facts();
   }
 
+  // Take the same microphone anew. When its sound stands still, a browser holds back what the microphone gives, and is
+  // late by that from then on, which nobody can see.
+  reopen() {
+    if (!this.stream) return;
+    this.source.disconnect();
+    this.source = this.context.createMediaStreamSource(this.stream);
+    this.source.connect(this.microphone);
+  }
+
   async start() {
     if (this.context) return this.context.resume();
     const context = new AudioContext({ sampleRate: RATE, latencyHint: "interactive" });
@@ -45,25 +55,40 @@ export class Audio {
       throw staged(error, "worklet");
     }
     this.context = context;
+    this.outputs = [];
     context.onstatechange = () => { if (context.state !== "running" && this.stream) this.told.lost(`the browser stopped its sound (${context.state})`); };
     this.microphone = new AudioWorkletNode(context, "microphone", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
     this.speaker = new AudioWorkletNode(context, "speaker", { numberOfInputs: 0, outputChannelCount: [1] });
     this.speaker.connect(context.destination);
-    this.microphone.port.onmessage = ({ data }) => { this.frames += 1; this.told.frame(data, performance.now()); };
+    this.microphone.port.onmessage = ({ data }) => {
+      const now = performance.now();
+      if (this.context !== context) return; // closed meanwhile
+      this.noteOutput();
+      this.told.frame(data, now);
+    };
     this.speaker.port.onmessage = ({ data }) => {
-      if (data.underrun) { this.underruns += 1; this.told.underrun(data.underrun); } else this.told.played(data, this.outputTime());
+      if (this.context !== context) return;
+      if (data.underrun) { this.underruns += 1; this.told.underrun(data.underrun); } else this.told.played(data, this.outputTime(data.starts));
     };
     for (const node of [this.microphone, this.speaker]) node.onprocessorerror = () => this.told.lost("the page's sound failed");
   }
 
-  // A sample's time on the sound's clock, when it is heard on the page's, and what the browser says of that way. The
-  // browser has the latency of its output in the first two already.
-  outputTime() {
-    const { contextTime, performanceTime } = this.context.getOutputTimestamp();
+  // When the sample at `starts` on the sound's clock is heard on the page's, as a pair of such times near to it, and what
+  // the browser says of that way. The browser has the latency of its output in the pair already.
+  outputTime(starts) {
+    this.noteOutput();
     const latency = this.context.outputLatency;
-    const told = { output_latency_ms: Number.isFinite(latency) ? 1e3 * latency : null };
-    if (contextTime > 0 && performanceTime > 0) return { ...told, context_s: contextTime, page_ms: performanceTime };
-    return { ...told, context_s: this.context.currentTime, page_ms: performance.now() + 1e3 * (latency || this.context.baseLatency || 0) };
+    const near = this.outputs.reduce((best, one) => (Math.abs(one.context_s - starts) < Math.abs(best.context_s - starts) ? one : best),
+      this.outputs[0] ?? { context_s: this.context.currentTime, page_ms: performance.now() + 1e3 * (latency || this.context.baseLatency || 0) });
+    return { ...near, output_latency_ms: latency > 0 ? 1e3 * latency : null };
+  }
+
+  // Pairs are kept for some seconds: one from behind a moment at which the sound stood still says nothing of what was before.
+  noteOutput() {
+    const { contextTime, performanceTime } = this.context.getOutputTimestamp();
+    if (!(contextTime > 0 && performanceTime > 0) || this.outputs.at(-1)?.context_s === contextTime) return;
+    this.outputs.push({ context_s: contextTime, page_ms: performanceTime });
+    if (this.outputs.length > OUTPUTS) this.outputs.shift();
   }
 
   facts() {

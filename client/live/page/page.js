@@ -5,6 +5,7 @@ import { Link } from "./link.js";
 import { GONE, GONE_OTHERWISE, NO_MICROPHONE, OTHER_FAULT, PHASES, decibels, ms, named } from "./words.js";
 
 const KEYS = { m: "mute", i: "interrupt", c: "next-condition", s: "save", q: "stop" };
+const QUIET = -50; // dB
 const SHOWN_TURNS = 6, SHOWN_NOTICES = 6, SHOWN_WORDS = 200;
 const at = (id) => document.getElementById(id);
 
@@ -16,10 +17,15 @@ let last = null;
 let levels = { user: -90, reply: -90 };
 const meters = { user: -90, reply: -90 };
 let replyUntil = 0;
+let reopening = false; // at the next moment at which the user is quiet
 
 const audio = new Audio({
   frame: (data, now) => {
     levels.user = data.level;
+    if (reopening && data.level < QUIET) {
+      reopening = false;
+      audio.reopen();
+    }
     if (session) link.frame(data.number, data.starts, now, data.pcm);
   },
   played: ({ position, samples, starts, level }, time) => {
@@ -163,6 +169,7 @@ const match = {
   condition: ({ name }) => { at("condition").textContent = name; },
   muted: ({ muted: now }) => muted(now),
   clear: () => audio.clear(),
+  "reopen-microphone": () => { reopening = true; },
 };
 
 function turnOf(number) {
