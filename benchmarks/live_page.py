@@ -194,7 +194,7 @@ async def measure(turns: int) -> tuple[list[float], list[float], Answering]:
                     executable_path="/usr/bin/chromium",
                     args=["--no-sandbox", "--use-fake-ui-for-media-stream"],
                     ignore_default_args=["--mute-audio"],
-                    env=env,
+                    env={**env},
                 )
                 page = await browser.new_page()
                 await page.goto(url)
