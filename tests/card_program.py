@@ -41,7 +41,7 @@ async def obey(sound: Sound) -> None:
     pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     while words := (await lines.readline()).decode().split():
         if words[0] == "play":
-            sound.play(Path(words[1]).read_bytes())
+            sound.play(await asyncio.to_thread(Path(words[1]).read_bytes))
         elif words[0] == "clear":
             say(event="cleared", samples=sound.clear())
         else:
@@ -61,7 +61,13 @@ async def tell(sound: Sound, folder: Path, clock: SystemClock) -> None:
                 if first:
                     say(event="listening")
                 first = False
-                say(event="block", taken=event.taken_ns, came=event.came_ns, hop=hop, n=len(event.pcm))
+                say(
+                    event="block",
+                    taken=event.taken_ns,
+                    came=event.came_ns,
+                    hop=hop,
+                    n=len(event.pcm),
+                )
             elif isinstance(event, Played):
                 say(event="played", at=event.position, n=event.samples, heard=event.heard_ns)
             elif isinstance(event, Trouble):

@@ -142,9 +142,14 @@ class VirtualCard:
     def kill(self) -> None:
         """End the daemon at once, as a card is pulled out; `start` plugs it in again."""
         for process in reversed(self._processes):
-            os.killpg(process.pid, signal.SIGKILL)
+            if process.poll() is None:  # else its number may be another's by now
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait(LIMIT_S)
         self._processes.clear()
+
+    def signal(self, number: int) -> None:
+        """Send the daemon a signal; SIGSTOP makes it hang."""
+        os.kill(self._processes[0].pid, number)
 
     def say(self, path: Path) -> None:
         """Play a WAV file into the microphone; return when it has been taken."""
