@@ -49,7 +49,7 @@ class Program:
         """Read on until something happens; return it."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            event = json.loads(line)
+            event: dict[str, Any] = json.loads(line)
             self.seen.append(event)
             if wanted(event):
                 return event
