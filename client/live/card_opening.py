@@ -25,6 +25,7 @@ GONE_NS = 1_000_000_000
 _STEADY_BLOCKS = 10
 _STEADY_NS = 5_000_000
 _SAME_REPLY_NS = 1_000_000_000
+_NO_STAMPS = "the device gives no stamps: moments are reckoned from the latency that it states"
 
 
 @dataclass(slots=True)
@@ -41,7 +42,6 @@ class Opening:
     The methods of `Taker` run in PortAudio's threads, everything else on the event loop.
 
     Attributes:
-        facts: What is known of the devices.
         outgoing: What is to be played.
     """
 
@@ -72,7 +72,7 @@ class Opening:
         self._captured: deque[Captured] = deque()
         self._emitted: deque[Emitted] = deque()
         self._dropped = 0
-        self._gone = self._closing = False
+        self._gone = self._closing = self._stampless = False
         self._in = card_streams.capture(library, microphone, self, clock)
         try:
             self._out = card_streams.emit(library, speaker, self, clock)
@@ -88,7 +88,6 @@ class Opening:
         self._steady = 0
         self._last_in_ns = self._last_out_ns = clock.now()
         self._watch()
-        self.facts = self._facts()
 
     def start(self) -> None:
         """Let sound flow."""
@@ -190,6 +189,7 @@ class Opening:
 
     def _taken_ns(self, block: Captured, tally: Tally | None = None) -> int:
         if block.current_s <= 0 or block.adc_s <= 0:
+            self._stampless = True
             return block.came_ns - round(self._in.latency_ms * 1e6)
         _follow(self._in_clock, block.current_s, block.came_ns, tally)
         return self._in_clock.ns(block.adc_s, block.current_s, block.came_ns)
@@ -210,6 +210,7 @@ class Opening:
 
     def _heard_ns(self, block: Emitted, tally: Tally) -> int:
         if block.current_s <= 0 or block.dac_s <= 0:
+            self._stampless = True
             return block.came_ns + round(self._out.latency_ms * 1e6)
         _follow(self._out_clock, block.current_s, block.came_ns, tally)
         return self._out_clock.ns(block.dac_s, block.current_s, block.came_ns)
@@ -228,7 +229,9 @@ class Opening:
         self._in_watch = Watch("input", self._in.rate, self._in.latency_ms)
         self._out_watch = Watch("output", self._out.rate, self._out.latency_ms)
 
-    def _facts(self) -> SoundFacts:
+    @property
+    def facts(self) -> SoundFacts:
+        """What is known of the devices."""
         microphone, speaker = self._in.device, self._out.device
         hosts = dict.fromkeys((microphone.host, speaker.host))
         return SoundFacts(
@@ -239,7 +242,11 @@ class Opening:
             stamps="device",
             input_latency_ms=round(self._in.latency_ms, 3),
             output_latency_ms=round(self._out.latency_ms, 3),
-            notes=(*_notes("microphone", self._in), *_notes("speaker", self._out)),
+            notes=(
+                *_notes("microphone", self._in),
+                *_notes("speaker", self._out),
+                *([_NO_STAMPS] if self._stampless else []),
+            ),
         )
 
 

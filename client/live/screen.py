@@ -75,11 +75,12 @@ class LiveScreen(App[None]):
     #notices { height: auto; padding: 0 1; }
     .narrow #body { layout: vertical; }
     .narrow #words { width: 100%; height: 1fr; min-height: 4; }
+    .narrow #marks, .narrow #figures { border: none; }
     .narrow #side { width: 100%; height: auto; max-height: 60%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "mute", "mute"),
-        Binding("i", "interrupt", "interrupt"),
+        Binding("i", "interrupt", "cut"),
         Binding("c", "condition", "condition"),
         Binding("s", "save", "save"),
         Binding("q", "stop", "quit"),
@@ -115,7 +116,7 @@ class LiveScreen(App[None]):
                 yield Static(id="marks")
                 yield Static(id="figures")
         yield Static(id="notices")
-        yield Footer(show_command_palette=False)
+        yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
         """Begin to draw, and to talk."""
