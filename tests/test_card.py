@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from needs import needs_extra
 from numpy.typing import NDArray
-from virtual_card import FIRST, LIMIT_S, RATE, VirtualCard, virtual_card
+from virtual_card import FIRST, LIMIT_S, RATE, VirtualCard, jack_card, virtual_card
 
 from voxmeter.client import audio
 
@@ -296,6 +296,43 @@ def test_a_device_is_chosen_by_name_or_number(
     with program(card, tmp_path, wanted, wanted) as running:
         assert running.event("open")["microphone"] == "pulse"
         running.quit()
+
+
+def likeness(heard: NDArray[np.int16], wanted: NDArray[np.int16]) -> float:
+    """Return the correlation of samples with the place in what was heard that is most like them."""
+    from scipy.signal import correlate
+
+    far, near = heard.astype(float), wanted.astype(float)
+    at = int(np.argmax(correlate(far, near, "valid", "fft")))
+    return float(np.corrcoef(far[at : at + len(near)], near)[0, 1])
+
+
+@pytest.mark.parametrize("rate", [44_100, 16_000])
+def test_a_card_of_one_channel_and_one_other_rate_is_heard_and_played(
+    tmp_path: Path, rate: int
+) -> None:
+    """Its speaker is led into its own microphone; both ways are resampled."""
+    with jack_card(tmp_path / "jack", rate) as card:
+        for attempt in range(TRIES):
+            with program(card, tmp_path / f"{attempt}", "system", "system") as running:
+                opened = running.event("open")
+                running.event("listening")
+                card.run("jack_connect", "PortAudio:out_0", "PortAudio:in_0").wait(LIMIT_S)
+                running.play(question())
+                running.played(len(question()))
+                for _ in range(15):
+                    running.event("block")
+                running.quit()
+            heard = np.fromfile(tmp_path / f"{attempt}" / "heard.raw", np.int16)
+            if likeness(heard, question()) > 0.99:
+                break
+        else:
+            pytest.fail(f"not one of {TRIES} tries came through")
+    assert (opened["rate"], opened["host"]) == (RATE, "JACK Audio Connection Kit")
+    assert [note.split(" samples")[0] for note in opened["notes"]] == [
+        f"the microphone runs at {rate}",
+        f"the speaker runs at {rate}",
+    ]
 
 
 def child(code: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

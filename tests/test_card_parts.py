@@ -187,11 +187,13 @@ def test_a_speaker_with_two_channels_plays_the_same_on_both() -> None:
     assert list(np.frombuffer(data, np.int16)) == [1, 1, 2, 2, 3, 3]
 
 
+@pytest.mark.parametrize("more", [0, 1, 7, 13])
 @pytest.mark.parametrize("rate", [16_000, 44_100])
 def test_a_speaker_of_another_rate_plays_all_and_tells_it_in_samples_of_the_session(
-    rate: int,
+    rate: int, more: int
 ) -> None:
     outgoing = Outgoing(rate, 1)
+    outgoing.put(bytes(2 * more))
     for start in range(0, RATE, BLOCK):
         outgoing.put(tone(RATE, 1)[start : start + BLOCK].tobytes())
     heard, told = b"", []
@@ -203,7 +205,7 @@ def test_a_speaker_of_another_rate_plays_all_and_tells_it_in_samples_of_the_sess
         told += [outgoing.played(stretch) for stretch in taken]
     ends = [position + samples for position, samples in told]
     assert [position for position, _ in told] == [0, *ends[:-1]]
-    assert ends[-1] == RATE
+    assert ends[-1] == RATE + more
     samples = np.frombuffer(heard, np.int16)
     onset = int(np.flatnonzero(np.abs(samples.astype(int)) > 500)[0])
     assert onset / rate == pytest.approx(0.5, abs=0.002)

@@ -112,14 +112,14 @@ class VirtualCard:
 
     def start(self) -> None:
         """Start the daemon and wait until sound flows through it steadily."""
-        daemon = self._run(*self._command(), stderr=subprocess.PIPE)
+        daemon = self.run(*self._command(), stderr=subprocess.PIPE)
         assert daemon.stderr is not None
         _wait_for_line(daemon.stderr, b"Daemon startup complete")
         Thread(target=_drain, args=(daemon.stderr,), daemon=True).start()
         # An idle null sink works in pieces of up to 2 s and loses the beginning of a clip.
         quiet = ("--latency-msec=20", "--raw", f"--rate={RATE}", "--channels=1", "/dev/zero")
         for sink in ("mic_feed", "speaker"):
-            self._run("pacat", "-p", f"--device={sink}", *quiet)
+            self.run("pacat", "-p", f"--device={sink}", *quiet)
         self._warm_up()
 
     def _command(self) -> tuple[str, ...]:
@@ -129,9 +129,14 @@ class VirtualCard:
             *("--log-target=stderr", "--log-level=info"),
         )
 
-    def _run(self, *command: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    def run(self, *command: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+        """Start a program beside the card; it ends with it."""
         process = subprocess.Popen(
-            [*FIRST, *command], env=self.environment, stderr=stderr, start_new_session=True
+            [*FIRST, *command],
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
         )
         self._processes.append(process)
         return process
@@ -164,7 +169,7 @@ class VirtualCard:
 
     def saying(self, path: Path) -> subprocess.Popen[bytes]:
         """Begin to play a WAV file into the microphone."""
-        return self._run("paplay", "--device=mic_feed", "--latency-msec=60", str(path))
+        return self.run("paplay", "--device=mic_feed", "--latency-msec=60", str(path))
 
     def hear(self, source: str = "room.monitor", channels: int = 2) -> Recording:
         """Record from now on: by default the room, the user on the left, the reply on the right."""
@@ -219,6 +224,30 @@ def virtual_card(folder: Path) -> Iterator[VirtualCard]:
     card = VirtualCard(folder, environment)
     try:
         card.start()
+        yield card
+    finally:
+        card.kill()
+
+
+@contextmanager
+def jack_card(folder: Path, rate: int) -> Iterator[VirtualCard]:
+    """Start a card of one channel that runs at one rate only; its devices are called `system`."""
+    needs("jackd")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    server = f"voxmeter-{os.getpid()}"
+    environment = {
+        **os.environ,
+        "HOME": str(folder),
+        "JACK_DEFAULT_SERVER": server,
+        "JACK_NO_AUDIO_RESERVATION": "1",
+        "PULSE_SERVER": f"unix:{folder}/none",
+    }
+    card = VirtualCard(folder, environment)
+    form = ("-r", str(rate), "-p", str(rate // 100), "-C", "1", "-P", "1")
+    card.run("jackd", "--no-realtime", "-n", server, "-d", "dummy", *form)
+    try:
+        wait = ("jack_wait", "-w", "-t", str(LIMIT_S), "-s", server)
+        subprocess.run(wait, env=environment, check=True, timeout=60, capture_output=True)
         yield card
     finally:
         card.kill()

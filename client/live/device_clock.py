@@ -8,7 +8,7 @@ from voxmeter.client.clock import Clock
 
 AGAIN_NS = 3_000_000_000
 _READS = 5
-_STEP_NS = 2_000_000
+_STEP_NS = 8_000_000  # less than that is how well JACK knows its own time at first
 _SLEW_NS_PER_S = 1_000_000  # a system may turn its clock by half of this while it corrects it
 _EARLY_NS, _LATE_NS = 1_000_000, 5_000_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -78,6 +79,15 @@ class Incoming:
         return taken_ns + round((frame - first) * 1e9 / self._rate)
 
 
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """Where a stretch of the session ends and the next one starts, against the device's frames."""
+
+    frame: int
+    end: int
+    start: int
+
+
 class Outgoing:
     """Takes samples at the session's rate and plays them through a buffer at the device's."""
 
@@ -95,7 +105,7 @@ class Outgoing:
         self._stream = _resampler(RATE, rate)
         self._given = given
         self._held = False
-        self._anchors: deque[tuple[int, int]] = deque([(0, given)])  # device frame, session sample
+        self._anchors: deque[_Anchor] = deque([_Anchor(0, given, given)])
 
     def put(self, pcm: bytes) -> None:
         """Queue samples."""
@@ -114,38 +124,44 @@ class Outgoing:
         """Play what the resampler holds back if nothing came behind it in time."""
         if self._held and self._stream is not None and self._short:
             self._put(self._stream.resample_chunk(np.zeros(0, np.int16), last=True))
-            self._begin_again()
+            self._begin_again(self._given)
 
     @property
     def _short(self) -> bool:
         return self.buffer.waiting < self._rate * _HELD_MS // 1000
 
-    def _begin_again(self) -> None:
+    def _begin_again(self, end: int) -> None:
         if self._stream is not None:
             self._stream = _resampler(RATE, self._rate)
         self._held = False
-        self._anchors.append((self.buffer.put_frames, self._given))
+        self._anchors.append(_Anchor(self.buffer.put_frames, end, self._given))
 
     def clear(self) -> int:
         """Throw away what is not played yet; return how many samples of the session that was."""
         thrown = self.buffer.clear()
-        left = self._given - self._sample(self.buffer.put_frames - thrown)
-        self._begin_again()
-        return left
+        end = self._sample(self.buffer.put_frames - thrown)
+        self._begin_again(self._sample(self.buffer.put_frames))
+        return self._given - end
 
     def played(self, stretch: Stretch) -> tuple[int, int]:
         """Return position and length of what was played, in samples of the session."""
-        while len(self._anchors) > 1 and self._anchors[1][0] <= stretch.position:
+        while len(self._anchors) > 1 and self._anchors[1].frame <= stretch.position:
             self._anchors.popleft()
         first = self._sample(stretch.position)
-        last = self._sample(stretch.position + stretch.frames - 1, 1)
-        return first, last - first
+        return first, self._end(stretch.position + stretch.frames) - first
+
+    def _end(self, frame: int) -> int:
+        """Return which sample of the session lies behind a frame that was played last."""
+        for anchor in self._anchors:
+            if anchor.frame == frame > 0:
+                return anchor.end
+        return self._sample(frame - 1, 1)
 
     def _sample(self, frame: int, more: int = 0) -> int:
         """Return which sample of the session the end of `more` frames from `frame` on is."""
-        start, sample = [anchor for anchor in self._anchors if anchor[0] <= frame][-1]
-        frame += more
-        return min(self._given, sample + round((frame - start) * RATE / self._rate))
+        anchor = [anchor for anchor in self._anchors if anchor.frame <= frame][-1]
+        frames = frame + more - anchor.frame
+        return min(self._given, anchor.start + round(frames * RATE / self._rate))
 
 
 def _resampler(old: int, new: int) -> Resampler | None:

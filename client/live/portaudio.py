@@ -162,7 +162,8 @@ class Complaints:
         written = os.pread(self.fileno(), length - self._read, self._read)
         self._read = length
         lines = written.decode(errors="replace").splitlines()
-        return [printable(line, 200) for line in lines if line.strip()]
+        told = [line for line in lines if line.strip() and not line.startswith("Expression '")]
+        return [printable(line, 200) for line in told]
 
     def close(self) -> None:
         """Forget it."""
