@@ -298,6 +298,14 @@ def test_a_device_is_chosen_by_name_or_number(
         running.quit()
 
 
+def test_an_echo_canceller_is_noted_beside_the_figures(card: VirtualCard, tmp_path: Path) -> None:
+    needs_extra("pywebrtc_audio", "echo")
+    with program(card, tmp_path, "", "", "echo") as running:
+        assert any("echo canceller" in note for note in running.event("open")["notes"])
+        running.event("block")
+        running.quit()
+
+
 def likeness(heard: NDArray[np.int16], wanted: NDArray[np.int16]) -> float:
     """Return the correlation of samples with the place in what was heard that is most like them."""
     from scipy.signal import correlate

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from threading import Event
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -527,20 +528,56 @@ print("python after", file=sys.stderr)
     assert lines == ["to the screen", "to the terminal", "after", "python after"]
 
 
-def test_a_call_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from threading import Event
+class Starts:
+    """PortAudio's count of its starts, as sounddevice keeps it; some fail."""
 
-    fake = ModuleType("sounddevice")
-    vars(fake)["_initialized"] = 1
-    monkeypatch.setattr(portaudio, "load", lambda: fake)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *failing: int) -> None:
+        self.done: list[str] = []
+        self.failing = failing
+        self.fake = ModuleType("sounddevice")
+        self.state = vars(self.fake)
+        self.state.update(
+            PortAudioError=NoSuchFormError,
+            _initialized=1,
+            _initialize=self.initialize,
+            _terminate=self.terminate,
+        )
+        monkeypatch.setattr(portaudio, "load", lambda: self.fake)
+
+    def initialize(self) -> None:
+        self.done.append("start")
+        if self.done.count("start") in self.failing:
+            raise NoSuchFormError("Error initializing PortAudio", -9999)
+        self.state["_initialized"] += 1
+
+    def terminate(self) -> None:
+        self.done.append("end")
+        if not self.state["_initialized"]:
+            raise NoSuchFormError("PortAudio not initialized", -10000)
+        self.state["_initialized"] -= 1
+
+
+def test_looking_again_goes_on_after_a_start_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = Starts(monkeypatch, 1)
+    with pytest.raises(UserError, match="PortAudio does not start"):
+        portaudio.look_again()
+    assert portaudio.look_again() is starts.fake
+    assert starts.done == ["end", "start", "start"]
+
+
+def test_a_call_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = Starts(monkeypatch)
     let_go = Event()
     with pytest.raises(TimeoutError):
         portaudio.within(let_go.wait, 0.01)
-    assert vars(fake)["_initialized"] == 0  # the program's end does not wait for it
-    assert portaudio.look_again() is fake
+    assert starts.state["_initialized"] == 0  # the program's end does not wait for it
+    assert portaudio.look_again() is starts.fake
+    assert starts.done == []  # nothing can be ended that a call is still in
     let_go.set()
     for thread in portaudio._stuck:
         thread.join()
+    portaudio.look_again()
+    assert starts.done == ["end", "start"]
 
 
 def test_what_a_call_raises_comes_out_of_it() -> None:

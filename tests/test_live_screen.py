@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from needs import needs_extra
@@ -290,3 +294,60 @@ def test_a_level_beyond_the_scale_fills_the_bar_and_no_more() -> None:
         bar = screen_state.meter(state, "user", 39).plain
         assert bar.count("·") == dots
         assert len(bar) == 39
+
+
+ON_A_TERMINAL = """
+import asyncio, os
+from test_live_screen import ScriptedTalk
+from voxmeter.client.live import screen
+from voxmeter.client.live.portaudio import complaints_kept
+from voxmeter.client.live.updates import PhaseChanged
+
+class Talk(ScriptedTalk):
+    async def run(self):
+        os.write(2, b"underrun occurred" + bytes([10]))
+        self.show(PhaseChanged("listening", "drawn on the terminal"))
+        await self._stopped.wait()
+
+with complaints_kept() as kept:
+    asyncio.run(screen.run(Talk))
+    print("kept:", kept.take())
+"""
+
+
+def test_the_screen_is_drawn_on_a_terminal_and_libraries_do_not_scribble_on_it() -> None:
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "TERM": "xterm-256color",
+            "COLUMNS": "80",
+            "LINES": "24",
+        },
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    limit = Timer(60, process.kill)
+    limit.start()
+    drawn = b""
+    try:
+        while chunk := os.read(ours, 65_536):
+            drawn += chunk
+            if b"drawn on the terminal" in drawn and b"ending" not in drawn:
+                os.write(ours, b"q")
+    except OSError:  # a terminal whose program has gone
+        pass
+    finally:
+        limit.cancel()
+        os.close(ours)
+    assert process.stdout is not None
+    with process.stdout as printed:
+        told = printed.read()
+    assert process.wait() == 0
+    assert b"drawn on the terminal" in drawn
+    assert b"underrun" not in drawn
+    assert told.strip().endswith(b"kept: ['underrun occurred']")

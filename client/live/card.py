@@ -102,9 +102,12 @@ class Card:
         except TimeoutError:
             raise _hangs() from None
         self._opening = opening
+        if self._ending.is_set():  # closed while it was being opened
+            await self._give_back()
+            return
         try:
             async with asyncio.timeout(_STEADY_S):
-                while not opening.steady():
+                while not (opening.steady() or self._ending.is_set()):
                     await self._wait(_LOOK_S)
         except TimeoutError:
             if opening.gone:
@@ -149,14 +152,15 @@ class Card:
         """Yield blocks, what was played, and trouble, until `close`."""
         while not self._ending.is_set():
             opening = self._opening
+            if opening is not None:
+                for event in opening.collect(self._tally):
+                    yield self._through_echo(event)
+                for trouble in self._tally.take(self._clock.now()):
+                    yield trouble
             if opening is None or opening.gone:
                 async for trouble in self._come_back():
                     yield trouble
                 continue
-            for event in opening.collect(self._tally):
-                yield self._through_echo(event)
-            for trouble in self._tally.take(self._clock.now()):
-                yield trouble
             await self._wait(_LOOK_S)
 
     def _through_echo(self, event: SoundEvent) -> SoundEvent:
@@ -181,9 +185,11 @@ class Card:
                     await self._ending.wait()
             if self._ending.is_set():
                 return
-            with suppress(UserError):
+            with suppress(UserError, portaudio.load().PortAudioError):
                 await self._open(await asyncio.to_thread(portaudio.look_again))
                 break
+        if self._ending.is_set():
+            return
         facts = self.facts
         text = f"sound is back: {facts.microphone} / {facts.speaker}"
         yield Trouble("back", text, self._clock.now())

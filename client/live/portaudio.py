@@ -24,6 +24,8 @@ _INSTALL = (
     "brew install portaudio (macOS)"
 )
 _stuck: list[Thread] = []
+_owed: list[int] = []
+"""How often PortAudio was started, taken from sounddevice's count while a call hangs."""
 
 
 def load() -> ModuleType:
@@ -58,9 +60,13 @@ def look_again() -> ModuleType:
     library = load()
     if any(thread.is_alive() for thread in _stuck):
         return library
+    state = vars(library)
+    state["_initialized"] += sum(_owed)
+    _owed.clear()
     try:
-        library._terminate()  # noqa: SLF001 - the package documents these two for this purpose
-        library._initialize()  # noqa: SLF001
+        while state["_initialized"]:  # 0 where the last start failed
+            state["_terminate"]()  # the package documents these two for this purpose
+        state["_initialize"]()
     except library.PortAudioError as error:
         raise _does_not_start(error) from error
     return library
@@ -138,7 +144,9 @@ def within(action: Callable[[], Result], limit_s: float) -> Result:
     thread.join(limit_s)
     if thread.is_alive():
         _stuck.append(thread)
-        vars(load())["_initialized"] = 0  # its exit handler would wait for the stream for ever
+        state = vars(load())
+        _owed.append(state["_initialized"])
+        state["_initialized"] = 0  # its exit handler would wait for the stream for ever
         raise TimeoutError
     if failed:
         raise failed[0]

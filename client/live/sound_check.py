@@ -50,6 +50,26 @@ class SoundCheck:
         )
 
 
+def check_devices(microphone: str | None, speaker: str | None) -> str:
+    """Open devices, check them, and return the result in one sentence.
+
+    Args:
+        microphone: As `open_card` takes it.
+        speaker: Likewise.
+
+    Raises:
+        UserError: If they do not open.
+    """
+    from voxmeter.client.clock import SystemClock
+    from voxmeter.client.live.card import open_card
+
+    async def check() -> SoundCheck:
+        async with open_card(microphone, speaker, clock=SystemClock()) as sound:
+            return await check_sound(sound)
+
+    return asyncio.run(check()).words
+
+
 async def check_sound(sound: Sound) -> SoundCheck:
     """Play chirps and look for them in what the microphone takes up meanwhile.
 
