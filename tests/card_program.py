@@ -12,6 +12,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from voxmeter.client import event_loop
 from voxmeter.client.clock import SystemClock
 from voxmeter.client.live.card import open_card
 from voxmeter.client.live.sound import Block, Played, Sound, Trouble
@@ -77,4 +78,5 @@ async def tell(sound: Sound, folder: Path, clock: SystemClock) -> None:
 
 if __name__ == "__main__":
     options = [word or None for word in sys.argv[2:4]] + [None, None]
-    asyncio.run(main(Path(sys.argv[1]), options[0], options[1], echo="echo" in sys.argv[4:]))
+    with event_loop.undisturbed(), asyncio.Runner(loop_factory=event_loop.loop_factory()) as runner:
+        runner.run(main(Path(sys.argv[1]), options[0], options[1], echo="echo" in sys.argv[4:]))
