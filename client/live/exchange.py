@@ -149,8 +149,7 @@ class Exchange:
         """Take note of what may spoil the latency of a turn that is under way."""
         for turn in self.turns.open:
             turn.troubles.append(trouble)
-        if trouble.problem == "lost":
-            self._playback.clear()
+        self._playback.trouble(trouble.problem)
 
     def _open(self) -> None:
         rate = self._way.rate
@@ -270,7 +269,7 @@ class Exchange:
         rate = self._replies.rate
         if turn is not None:
             turn.hear(t_ns, ReplyAudio(to_pcm16(samples), "pcm16", rate, event.reply))
-            turn.sounds(start, samples, rate)
+            turn.sounds(start, samples, rate, self._playback.buffer_ms)
         dropped = turn is not None and turn.interrupted
         if not dropped and not self._may_skip(samples):
             self._playback.play(samples, rate, start)

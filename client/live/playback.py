@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from voxmeter.client.audio import from_pcm16, to_pcm16
 from voxmeter.client.encodings import Decoder, decoder
 from voxmeter.client.live.resampling import Resampler
-from voxmeter.client.live.sound import Played, Sound
+from voxmeter.client.live.sound import Played, Problem, Sound
 from voxmeter.endpoints.events import ReplyAudio
 
 _NS = 1_000_000_000
 SILENT_DBFS = -120.0
+JITTER_BUFFER_MS = 20
+"""What a reply waits before it is played, so that a piece which comes a little late is no gap."""
+_BUFFER_STEP_MS, _BUFFER_STEPS = 20, 2
 
 
 class Put(NamedTuple):
@@ -94,11 +97,17 @@ class Replies:
 class Playback:
     """Plays on a `Sound` and says which part of the reply stream came out when.
 
+    A reply that finds the loudspeaker idle waits `buffer_ms` before its first sample: silence is
+    given first, and told in no `Put`, so that the wait is in every latency that a listener has.
+
     Args:
         sound: What is played on; given by nobody else.
+        buffer_ms: That wait; after a reply that ran dry it is longer by 20 ms, twice at most.
     """
 
-    def __init__(self, sound: Sound) -> None:
+    def __init__(self, sound: Sound, buffer_ms: int = JITTER_BUFFER_MS) -> None:
+        self.buffer_ms = buffer_ms
+        self._longest_ms = buffer_ms + _BUFFER_STEPS * _BUFFER_STEP_MS if buffer_ms else 0
         self._sound = sound
         self._given = 0
         self._over = 0  # all before this place was played or thrown away
@@ -141,6 +150,13 @@ class Playback:
             self._give(self._runs[-1], self._resampler.finish())
         self._resampler = None
 
+    def trouble(self, problem: Problem) -> None:
+        """Take note of what the device says: gone, or out of samples in the middle of a reply."""
+        if problem == "lost":
+            self.clear()
+        elif problem == "starved":
+            self.buffer_ms = min(self.buffer_ms + _BUFFER_STEP_MS, self._longest_ms)
+
     def clear(self) -> None:
         """Throw away what is not played yet."""
         self._resampler = None
@@ -175,10 +191,13 @@ class Playback:
             if (last.rate, last.device_rate, follows) == (rate, device_rate, sample):
                 return last
             self.flush()
+        idle = self.pending == 0 and sample is not None
         self._resampler = Resampler(rate, device_rate)
-        if self._resampler.lag:  # what the filter holds back would else be missed in a moment
-            self._given += self._resampler.lag
-            self._sound.play(bytes(2 * self._resampler.lag))
+        # What the filter holds back would else be missed in a moment.
+        ahead = self._resampler.lag + (self.buffer_ms * device_rate // 1000 if idle else 0)
+        if ahead:
+            self._given += ahead
+            self._sound.play(bytes(2 * ahead))
         self._runs.append(_Run(self._given, 0, sample, rate, device_rate))
         return self._runs[-1]
 
