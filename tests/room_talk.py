@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import soundfile
-from live_world import Samples, silence, tone
+from live_world import silence, tone
+from numpy.typing import NDArray
 from virtual_card import FIRST, RATE, VirtualCard, virtual_card
 
 from voxmeter.scoring.speech import find_sound
@@ -106,12 +107,12 @@ def held(folder: Path, turns: int) -> Held:
             pcm = room.further(0.5)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
-    heard = np.frombuffer(pcm, dtype="<i2").reshape(-1, 2).astype(np.float32) / 32768
+    heard = (np.frombuffer(pcm, dtype="<i2").reshape(-1, 2) / 32768).astype(np.float32)
     soundfile.write(folder / "room.wav", heard, RATE, subtype="PCM_16")
     return Held(rows(folder), gaps_ms(heard, turns), process.returncode)
 
 
-def gaps_ms(heard: Samples, turns: int) -> list[float]:
+def gaps_ms(heard: NDArray[np.float32], turns: int) -> list[float]:
     """Return the times between the end of a question and the first sound of its answer.
 
     Args:
@@ -123,6 +124,6 @@ def gaps_ms(heard: Samples, turns: int) -> list[float]:
     return [_gap_ms(int(said[number][1]), answered) for number in range(turns)]
 
 
-def _gap_ms(end: int, answered: Sequence[Any]) -> float:
+def _gap_ms(end: int, answered: NDArray[np.int64]) -> float:
     first = next(int(span[0]) for span in answered if span[0] > end)
     return (first - end) * 1000 / RATE

@@ -37,7 +37,7 @@ async def test_a_talk_through_the_page_becomes_a_run_folder(tmp_path: Path) -> N
     soundfile.write(tmp_path / "said.wav", np.concatenate([quiet, question, quiet, quiet]), RATE)
     capture = f"--use-file-for-fake-audio-capture={tmp_path / 'said.wav'}%noloop"
     program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "voxmeter", "live", "--web"),
+        *(sys.executable, "-m", "voxmeter", "live", "--web", "--no-open"),
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         stdout=subprocess.PIPE,
