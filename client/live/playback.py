@@ -22,6 +22,8 @@ SILENT_DBFS = -120.0
 JITTER_BUFFER_MS = 20
 """What a reply waits before it is played, so that a piece which comes a little late is no gap."""
 _BUFFER_STEP_MS, _BUFFER_STEPS = 20, 2
+_AHEAD_MS = 2_000
+_PIECE_MS = 100
 
 
 class Put(NamedTuple):
@@ -109,6 +111,8 @@ class Playback:
         self.buffer_ms = buffer_ms
         self._longest_ms = buffer_ms + _BUFFER_STEPS * _BUFFER_STEP_MS if buffer_ms else 0
         self._sound = sound
+        self._waiting: deque[tuple[NDArray[np.float32], int, int | None] | None] = deque()
+        self._waiting_s = 0.0
         self._given = 0
         self._over = 0  # all before this place was played or thrown away
         self._runs: deque[_Run] = deque()
@@ -124,6 +128,11 @@ class Playback:
     @property
     def pending(self) -> int:
         """How many of the device's samples are still to be played."""
+        waiting = math.ceil(self._waiting_s * self._sound.facts.rate) if self._waiting else 0
+        return self._ahead + waiting
+
+    @property
+    def _ahead(self) -> int:
         return max(0, self._given - self._over)
 
     @property
@@ -132,22 +141,43 @@ class Playback:
         return self.pending * 1000 / self._sound.facts.rate
 
     def play(self, samples: NDArray[np.float32], rate: int, sample: int | None) -> None:
-        """Queue samples.
+        """Queue samples; those that are far from being played wait here, as they came.
 
         Args:
             samples: Shape (n,), in [-1, 1].
             rate: Samples a second.
             sample: Place of the first one in the reply stream; None for other sound.
         """
-        run = self._run(rate, sample)
-        assert self._resampler is not None  # noqa: S101 - a run has one
-        run.pushed += samples.size
-        self._give(run, self._resampler.push(samples))
+        step = max(1, rate * _PIECE_MS // 1000)
+        for first in range(0, samples.size, step):
+            place = None if sample is None else sample + first
+            self._waiting.append((samples[first : first + step], rate, place))
+        self._waiting_s += samples.size / rate
+        self._feed()
 
     def flush(self) -> None:
         """Queue what the filter still holds: nothing follows for now."""
+        if self._waiting:
+            self._waiting.append(None)
+        else:
+            self._finish()
+
+    def _feed(self) -> None:
+        """Give the device what it plays next: minutes that come at once take nobody's time."""
+        while self._waiting and self._ahead * 1000 < _AHEAD_MS * self._sound.facts.rate:
+            one = self._waiting.popleft()
+            if one is None:
+                self._finish()
+                continue
+            samples, rate, sample = one
+            self._waiting_s -= samples.size / rate
+            self._give(self._run(rate, sample), samples)
+        if not self._waiting:
+            self._waiting_s = 0.0
+
+    def _finish(self) -> None:
         if self._resampler is not None and self._runs:
-            self._give(self._runs[-1], self._resampler.finish())
+            self._put(self._runs[-1], self._resampler.finish())
         self._resampler = None
 
     def trouble(self, problem: Problem) -> None:
@@ -160,6 +190,8 @@ class Playback:
     def clear(self) -> None:
         """Throw away what is not played yet."""
         self._resampler = None
+        self._waiting.clear()
+        self._waiting_s = 0.0
         self._sound.clear()
         self._levels.clear()
         self._level = SILENT_DBFS
@@ -181,6 +213,7 @@ class Playback:
             found.append(Put(place, run.place(last) - place, heard_ns))
         while self._runs and self._runs[0].end <= end and len(self._runs) > 1:
             self._runs.popleft()
+        self._feed()
         return found
 
     def _run(self, rate: int, sample: int | None) -> _Run:
@@ -190,8 +223,8 @@ class Playback:
             follows = None if last.sample is None else last.sample + last.pushed
             if (last.rate, last.device_rate, follows) == (rate, device_rate, sample):
                 return last
-            self.flush()
-        idle = self.pending == 0 and sample is not None
+            self._finish()
+        idle = self._ahead == 0 and sample is not None
         self._resampler = Resampler(rate, device_rate)
         # What the filter holds back would else be missed in a moment.
         ahead = self._resampler.lag + (self.buffer_ms * device_rate // 1000 if idle else 0)
@@ -202,6 +235,11 @@ class Playback:
         return self._runs[-1]
 
     def _give(self, run: _Run, samples: NDArray[np.float32]) -> None:
+        assert self._resampler is not None  # noqa: S101 - its run has one
+        run.pushed += samples.size
+        self._put(run, self._resampler.push(samples))
+
+    def _put(self, run: _Run, samples: NDArray[np.float32]) -> None:
         if samples.size:
             run.given += samples.size
             for first in range(0, samples.size, run.device_rate // 50):
