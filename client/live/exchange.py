@@ -103,7 +103,7 @@ class Exchange:
         self._gate: Gate | None = None
         self._ended_replies: list[str] = []
         self._phase: Phase = "connecting"
-        self._frames, self._counted = 0, dict[str, float]()
+        self._frame_samples, self._frames, self._counted = 0, 0, dict[str, float]()
 
     async def run(self) -> Ended:
         """Connect and stay until the connection is lost; return how."""
@@ -153,6 +153,7 @@ class Exchange:
 
     def _open(self) -> None:
         rate = self._way.rate
+        self._frame_samples = rate * self._traits.frame_ms // 1000
         self._microphone = Microphone(rate, self._traits.frame_ms)
         self._gate = Gate(rate, self._quiet_ms)
         self.ready = True
@@ -222,10 +223,6 @@ class Exchange:
     def _end_of(self, turn: Turn) -> int:
         """Return where the speech of a turn ends that nobody heard the end of."""
         return turn.last or max(turn.onset + 1, self._frames * self._frame_samples)
-
-    @property
-    def _frame_samples(self) -> int:
-        return self._way.rate * self._traits.frame_ms // 1000
 
     # The endpoint's side
 
@@ -364,7 +361,10 @@ class Exchange:
         waited_s = (now - turn.t0_ns) / _NS
         if not turn.ear.answering and waited_s >= self._target.patience.first_reply_timeout_s:
             turn.outcome = ("ended" if turn.begun else "timeout"), None
-        return False
+        if lasts and not turn.reply_over and waited_s >= self._target.patience.reply_limit_s:
+            self.interrupt()
+            turn.outcome = "truncated", None
+        return turn.outcome == ("truncated", None)
 
     def _close(self, turn: Turn) -> None:
         self.turns.open.remove(turn)
