@@ -9,6 +9,8 @@ import pytest
 from live_world import DEVICE_RATE, TOY_RATE, World, silence, talking, tone, words
 from test_live import QUESTION, REPLY, ask
 
+from voxmeter.client.live.exchange import Exchange
+
 SECOND = tone(1000, TOY_RATE)
 
 
@@ -25,7 +27,7 @@ async def test_who_talks_over_every_reply_gets_a_turn_each_time(tmp_path: Path) 
             await world.sound.wait(300)
             world.wire.say(f"started a{number}", words(REPLY), "end")
             await world.sound.wait(1500)
-        assert not world.talk._exchange.turns.open
+        assert exchange(world).turns.open == []
     rows = world.rows()
     assert [row["item"] for row in rows] == [f"turn-{n}" for n in range(1, 2 * times + 1)]
     assert [over.status for over in world.over()] == ["interrupted", "ok"] * times
@@ -85,11 +87,18 @@ async def test_minutes_of_a_muted_microphone_take_no_memory(tmp_path: Path) -> N
     assert kept[2] <= kept[1]
 
 
+def exchange(world: World) -> Exchange:
+    found = world.talk._exchange
+    assert found is not None
+    return found
+
+
 def held(world: World) -> int:
     """Return how many things a talk's tape holds."""
-    tape = world.talk._exchange._tape
+    tape, microphone = exchange(world)._tape, exchange(world)._microphone
+    assert microphone is not None
     parts = (tape.rows, tape._sent, tape._sounds, tape._puts, tape._blocks, tape._tags)
-    return sum(len(part) for part in parts) + len(world.talk._exchange._microphone._anchors)
+    return sum(len(part) for part in parts) + len(microphone._anchors)
 
 
 async def test_a_reply_in_pieces_that_come_a_little_late_is_played_without_a_gap(
