@@ -177,11 +177,13 @@ def _settings(args: argparse.Namespace, kind: Kind, query: dict[str, str]) -> Ho
 def _secret(option: str, variable: str) -> str:
     import os
 
+    from voxmeter.client import redaction
     from voxmeter.endpoints.errors import UserError
 
     value = os.environ.get(variable, "").strip()
     if not value:
         raise UserError(f"{option} {variable}", "is not set", f"export {variable}=...")
+    redaction.remember(value)
     return value
 
 
