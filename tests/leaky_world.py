@@ -6,6 +6,7 @@ import asyncio
 import base64
 import html
 import json
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -62,12 +63,14 @@ def _small(key: str) -> str:
 def leaks(text: str) -> list[str]:
     """Return which keys a text shows, and how: any ten letters in a row are too many."""
     found = []
+    text = re.sub(r"\\+", r"\\", text)  # JSON in JSON has several for one
     for name, key in KEYS.items():
         for way, spelled in spellings(key).items():
             size = 10 if way in {"plain", "cut off", "cut in front"} else max(14, len(spelled) // 2)
             pieces = (spelled[at : at + size] for at in range(len(spelled) - size + 1))
-            if any(piece in text for piece in pieces):
-                found.append(f"{name} ({way})")
+            shown = next((text.index(piece) for piece in pieces if piece in text), None)
+            if shown is not None:
+                found.append(f"{name} ({way}): {text[max(0, shown - 40) : shown + 80]}")
     return found
 
 
