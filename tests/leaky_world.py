@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus, urlsplit
 from websockets.asyncio.server import ServerConnection, serve
 
 KEYS: Mapping[str, str] = {
-    "PLANTED_KEY": "sk-planted/9+Qw8x\"Zr\\5&Tn<7Lk=3Jd",
+    "PLANTED_KEY": 'sk-planted/9+Qw8x"Zr\\5&Tn<7Lk=3Jd',
     "PLANTED_HEADER": "hdr-Vb6Nm2Xc9Kj4Hg7Fd1Sa3Po5",
     "PLANTED_QUERY": "qry Yt5é8Wq/1Ui6Op+3As9Df2Gh",
     "PLANTED_JUDGE": "jdg-Mn3Bv7Cx1Zl5Kj9Hg2Fd6Sa8",

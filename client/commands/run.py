@@ -165,7 +165,7 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
     from voxmeter.client.clips import missing
     from voxmeter.client.estimate import ClipLengths, estimate
     from voxmeter.client.judge_estimate import judge_estimates
-    from voxmeter.client.terminal import human_bytes, human_seconds
+    from voxmeter.client.terminal import human_bytes, human_seconds, printable
 
     lengths = ClipLengths()
     found = estimate(prepared.plan, prepared.bench, lengths)
@@ -194,7 +194,8 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
         print(json.dumps(told))
         return 0
     for cell in cells:
-        print(f"{cell.endpoint}  {cell.suite}  {cell.condition}: {cell.planned} trials")
+        name = printable(f"{cell.endpoint}  {cell.suite}  {cell.condition}")
+        print(f"{name}: {cell.planned} trials")
     print(f"{found.trials} turns with warm-up, about {human_seconds(found.seconds)} of streaming,")
     called = sum(judge.asks for judge in judges)
     calls = f"{called or 'no'} judge calls"
@@ -221,14 +222,16 @@ def _said_of(judge: JudgeEstimate) -> str:
 
 
 def _say(prepared: Prepared, folder: RunFolder) -> None:
+    from voxmeter.client.terminal import printable
+
     bench = prepared.bench
     if bench.packaged:
         print("No bench.toml here: running the one that comes with voxmeter.")
     for suite in prepared.suites:
         for warning in suite.warnings:
-            print(f"{suite.name}: {warning}")
+            print(printable(f"{suite.name}: {warning}"))
     for note in prepared.notes:
-        print(note)
+        print(printable(note))
     print(f"Run folder: {folder.path}")
 
 
