@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import isfinite
 
-from voxmeter.client.capture import Capture, Outcome, Recorder, Utterance
+from voxmeter.client.capture import Capture, Outcome, Recorder, Utterance, size_of
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.ear import ear_for
 from voxmeter.client.lag import LoopMonitor
@@ -35,6 +35,8 @@ from voxmeter.endpoints.events import (
 )
 from voxmeter.endpoints.waits import named_wait_s
 
+_ROW_BYTES = 512  # that a message takes here beside its payload
+_FLOOD = "sent more than {} MiB in one session"
 _NS = 1_000_000_000
 _MS = 1_000_000
 _TRY_LATER = 1013
@@ -228,8 +230,13 @@ class Session:
         self._changed.set()
 
     async def _receive(self) -> None:
+        taken = 0
         try:
             async for t_ns, message in self._transport.receive():
+                taken += size_of(message) + _ROW_BYTES
+                if taken > self._ask.patience.most_mib * 2**20:
+                    self._fail("protocol_error", _FLOOD.format(self._ask.patience.most_mib))
+                    return
                 step = self._codec.receive(message)
                 self._record.received(t_ns, message, tuple(step.events))
                 for event in step.events:

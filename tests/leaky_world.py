@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from urllib.parse import quote, quote_plus, urlsplit
 
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
 
 KEYS: Mapping[str, str] = {
     "PLANTED_KEY": 'sk-planted/9+Qw8x"Zr\\5&Tn<7Lk=3Jd',
@@ -113,8 +114,8 @@ def leaky() -> Iterator[str]:
         loop.close()
 
 
-def _refuse(connection: ServerConnection, request: object) -> object:
-    if urlsplit(getattr(request, "path", "")).path != "/refuse":
+def _refuse(connection: ServerConnection, request: Request) -> Response | None:
+    if urlsplit(request.path).path != "/refuse":
         return None
     answer = connection.respond(401, json.dumps({"error": {"message": _mixed()}}))
     answer.headers["X-Echo"] = quote(KEYS["PLANTED_KEY"])

@@ -203,8 +203,8 @@ def test_nothing_that_a_run_writes_prints_or_starts_shows_a_key(
             _, printed[" ".join(words[:1])] = command(world, environment, *words)
         files = ("--json", "c.json", "--junit", "c.xml", "--markdown", "c.md")
         command(world, environment, "compare", str(before), str(run), *files)
-    for words, text in printed.items():
-        assert not leaks(text), (words, text)
+    for name, text in printed.items():
+        assert not leaks(text), (name, text)
     assert any("voxmeter.client" in words for words in watch.seen)  # it saw our own processes
     assert not [words for words in watch.seen if leaks(words)]
     written = {
