@@ -86,6 +86,8 @@ def _main(words: Sequence[str]) -> int:
     except BrokenPipeError:  # `voxmeter ... | head`: whoever read has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return INTERRUPTED
+    except MemoryError:
+        return _complain("not enough memory; a file may be far larger than it looks")
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             place = str(error.filename or "disk")

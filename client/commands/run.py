@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.resume is not None:
         _refuse_with_resume(args)
         prepared, folder = stages.reopen(args.resume)
+        _say_what_it_starts(prepared)
     else:
         bench, selection = _chosen(args)
         prepared = stages.prepare(bench, **selection)
@@ -92,6 +93,20 @@ def _stages(
         return _streamed(prepared, folder)
     published.scoring()
     return _finish(args, prepared, folder, published)
+
+
+def _say_what_it_starts(prepared: Prepared) -> None:
+    """Name the code that a run folder asks for: it may have come from somebody else."""
+    from voxmeter.client.terminal import warn
+
+    for endpoint in prepared.bench.endpoints:
+        if endpoint.name not in prepared.plan.endpoints:
+            continue
+        code = list(endpoint.command or ())
+        code += [str(endpoint.options.get("callable"))] if endpoint.kind == "python" else []
+        if code:
+            where = f" in {endpoint.folder}" if endpoint.folder else ""
+            warn(f'the run folder\'s endpoint "{endpoint.name}" runs {" ".join(code)}{where}')
 
 
 def _streamed(prepared: Prepared, folder: RunFolder) -> int:
