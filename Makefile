@@ -1,6 +1,6 @@
 # make bench   install the locked versions into .venv and run the main job on the embedded assistant
 # make test    install and run all tests
-# make fuzz    feed every codec whatever comes, for FUZZ_S seconds
+# make fuzz    feed every codec and every reader whatever comes, for FUZZ_S seconds in all
 # make coverage   say what each protocol's own tests leave out of its files
 # make conformance   install genuine servers of others and talk to them (CONTRIBUTING.md)
 .PHONY: bench bench-full test conformance conformance-moshi fuzz coverage check install install-dev lock lock-genuine format clean notice
@@ -26,6 +26,33 @@ test: install-dev
 # Each in an environment of its own, as they are other people's programs and agree on no versions.
 GENUINE := $(basename $(notdir $(wildcard tests/genuine/*.txt)))
 conformance: install-dev $(GENUINE:%=.genuine/%/installed)
+	GENUINE=required $(BIN)/python -m pytest tests/genuine
+
+# Moshi's own server stands on torch: several GB, so it is not part of the rest.
+conformance-moshi: install-dev .genuine/moshi/installed
+	$(BIN)/python -m pytest tests/genuine/test_moshi_server.py
+
+.genuine/moshi/installed: tests/genuine/moshi.in
+	$(PYTHON) -m venv --clear .genuine/moshi
+	.genuine/moshi/bin/python -m pip --disable-pip-version-check install --quiet -r $<
+	@touch $@
+
+# Feeds whatever comes to every codec and to every reader of what others wrote, each in its turn;
+# FUZZ_S=3600 for a long look. What is found stays in .fuzz.
+FUZZ_S ?= 60
+FUZZED := codecs audio stream config lines run_folder judgement
+fuzz: install $(FUZZED:%=fuzz-%)
+	@echo "nothing was found"
+
+# Atheris lies in an environment of its own; the readers need the packages of ours.
+fuzz-%: install .genuine/atheris/installed
+	@mkdir -p .fuzz
+	@seconds=$$(($(FUZZ_S) / $(words $(FUZZED)))); echo "fuzz $*: $${seconds:-1} s"; \
+	PYTHONPATH=src ATHERIS=$$(echo .genuine/atheris/lib/python3*/site-packages) \
+	$(BIN)/python tests/fuzz_$(if $(filter codecs,$*),codecs.py,inputs.py $*) .fuzz/$* \
+	-max_total_time=$${seconds:-1} -timeout=30 -rss_limit_mb=3000 -verbosity=0 -artifact_prefix=.fuzz/$*-
+
+.genuine/%/installed)
 	GENUINE=required $(BIN)/python -m pytest tests/genuine
 
 # Moshi's own server stands on torch: several GB, so it is not part of the rest.

@@ -16,10 +16,6 @@ PLAIN = {"Accept-Encoding": "identity"}
 """Headers that ask a server to pack nothing."""
 
 
-class AnswerError(Exception):
-    """An answer that is not read; the package reports it as a failed connection."""
-
-
 def hooks() -> dict[str, list[Any]]:
     """Return what the package's client needs as `event_hooks`."""
     return {"response": [_bound]}
@@ -35,19 +31,21 @@ def async_hooks() -> dict[str, list[Any]]:
 
 
 def _bound(response: Any) -> None:  # noqa: ANN401
+    library = import_module(type(response).__module__.partition(".")[0])
     packed = response.headers.get("content-encoding", "identity").strip().lower()
     if packed not in {"identity", ""}:
-        raise AnswerError(f"its answer is compressed as {packed[:40]}, which was not asked for")
-    library = import_module(type(response).__module__.partition(".")[0])
+        words = f"its answer is compressed as {packed[:40]}, which was not asked for"
+        raise library.ReadError(words, request=response.request)
     bases = (_Bounded, library.SyncByteStream, library.AsyncByteStream)
-    response.stream = type("Bounded", bases, {})(response.stream)
+    failure = library.ReadError(f"its answer is over {LIMIT_MIB} MiB", request=response.request)
+    response.stream = type("Bounded", bases, {})(response.stream, failure)
 
 
 class _Bounded:
     """A stream of bytes that ends in an error where it grows too long."""
 
-    def __init__(self, inner: Any) -> None:  # noqa: ANN401
-        self._inner = inner
+    def __init__(self, inner: Any, failure: Exception) -> None:  # noqa: ANN401
+        self._inner, self._failure = inner, failure
         self._left = LIMIT_MIB * 2**20
 
     def __iter__(self) -> Iterator[bytes]:
@@ -69,5 +67,5 @@ class _Bounded:
     def _taken(self, data: bytes) -> bytes:
         self._left -= len(data)
         if self._left < 0:
-            raise AnswerError(f"its answer is over {LIMIT_MIB} MiB")
+            raise self._failure
         return data

@@ -14,10 +14,14 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from voxmeter.endpoints.events import Encoding
 
 TESTS = Path(__file__).parent
 _PROTOCOLS = ("single", "pair", "binary", "json")
@@ -56,9 +60,11 @@ def stream(data: bytes) -> None:
 
     if len(data) < 3:
         return
-    names = ("pcm16", "pcmu", "pcma", "opus", "aac")
+    names: Sequence[Encoding] = ("pcm16", "pcmu", "pcma", "opus", "aac")
     with suppress(ValueError, RuntimeError, MissingExtraError, ImportError):
-        decoder = encodings.decoder(names[data[0] % len(names)], (8000, 24_000, 48_000)[data[1] % 3])
+        decoder = encodings.decoder(
+            names[data[0] % len(names)], (8000, 24_000, 48_000)[data[1] % 3]
+        )
         cut = len(data) // 2
         for piece in (data[2:cut], data[cut:]):
             decoder.decode(piece)
@@ -107,9 +113,9 @@ def run_folder(data: bytes) -> None:
         (folder / name).write_bytes(whole[name])
     (folder / names[data[0] % len(names)]).write_bytes(data[1:])
     with suppress(UserError), redirect_stderr(io.StringIO()), RunFolder.open(folder) as opened:
-        summary = summarised(opened)
-        for form in ("md", "csv"):
-            for _ in text_of(opened, summary, form):
+        summarised(opened)
+        for form in ("md", "csv", "json"):
+            for _ in text_of(form, [opened]):
                 pass
 
 
@@ -183,7 +189,7 @@ def seeds(target: str) -> Iterator[bytes]:
             yield from (bytes([at]) + _sample()[name] for at, name in enumerate(names))
         case _:
             yield from (b"7", b"[[8]]", b"Score: 7/10", b'{"score": 3}', b"8 6", b"yes", b"B.")
-            yield "评分：8".encode()
+            yield "评分:8".encode()
             yield b"<think>10</think> The answer is (B). Rating: 5"
 
 

@@ -46,7 +46,12 @@ def run_folder(parent: Path, proof: Path) -> Path:
         "run": {"name": "x", "trials": 1},
         "endpoint": [
             {"name": "bot", "kind": "exec", "command": command},
-            {"name": "mine", "kind": "python", "options": {"callable": "mine.py:answer"}},
+            {
+                "name": "mine",
+                "kind": "python",
+                "folder": str(parent),
+                "options": {"callable": "mine.py:answer"},
+            },
         ],
         "suite": [{"kind": "demo"}],
         "transcribe": {"model": "tiny.en"},
@@ -57,6 +62,7 @@ def run_folder(parent: Path, proof: Path) -> Path:
         paths.reply.parent.mkdir(parents=True)
         write_flac(paths.reply, np.full(16_000, 0.1, np.float32), 16_000)
         path = folder.path
+    (parent / "mine.py").write_text(attack)
     for name in PLANTED:
         (path / name).write_text(attack)
     (path / "bench.toml").write_text(
