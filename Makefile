@@ -52,24 +52,6 @@ fuzz-%: install .genuine/atheris/installed
 	$(BIN)/python tests/fuzz_$(if $(filter codecs,$*),codecs.py,inputs.py $*) .fuzz/$* \
 	-max_total_time=$${seconds:-1} -timeout=30 -rss_limit_mb=3000 -verbosity=0 -artifact_prefix=.fuzz/$*-
 
-.genuine/%/installed)
-	GENUINE=required $(BIN)/python -m pytest tests/genuine
-
-# Moshi's own server stands on torch: several GB, so it is not part of the rest.
-conformance-moshi: install-dev .genuine/moshi/installed
-	$(BIN)/python -m pytest tests/genuine/test_moshi_server.py
-
-.genuine/moshi/installed: tests/genuine/moshi.in
-	$(PYTHON) -m venv --clear .genuine/moshi
-	.genuine/moshi/bin/python -m pip --disable-pip-version-check install --quiet -r $<
-	@touch $@
-
-# Feeds every codec whatever comes; FUZZ_S=600 for a long look. What is found stays in .fuzz.
-FUZZ_S ?= 60
-fuzz: install .genuine/atheris/installed
-	@mkdir -p .fuzz
-	PYTHONPATH=src .genuine/atheris/bin/python tests/fuzz_codecs.py .fuzz/corpus -max_total_time=$(FUZZ_S) -artifact_prefix=.fuzz/
-
 .genuine/%/installed: tests/genuine/%.txt
 	$(PYTHON) -m venv --clear .genuine/$*
 	.genuine/$*/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
