@@ -1,7 +1,7 @@
 # make bench   install the locked versions into .venv and run the main job on the embedded assistant
 # make live    install them and talk to the embedded assistant by microphone
 # make test    install and run all tests
-# make fuzz    feed every codec whatever comes, for FUZZ_S seconds
+# make fuzz    feed every codec and every reader whatever comes, for FUZZ_S seconds in all
 # make coverage   say what each protocol's own tests leave out of its files
 # make conformance   install genuine servers of others and talk to them (CONTRIBUTING.md)
 .PHONY: bench bench-full live test conformance conformance-moshi fuzz coverage check install install-dev lock lock-genuine format clean notice
@@ -41,11 +41,20 @@ conformance-moshi: install-dev .genuine/moshi/installed
 	.genuine/moshi/bin/python -m pip --disable-pip-version-check install --quiet -r $<
 	@touch $@
 
-# Feeds every codec whatever comes; FUZZ_S=600 for a long look. What is found stays in .fuzz.
+# Feeds whatever comes to every codec and to every reader of what others wrote, each in its turn;
+# FUZZ_S=3600 for a long look. What is found stays in .fuzz.
 FUZZ_S ?= 60
-fuzz: install .genuine/atheris/installed
+FUZZED := codecs audio stream config lines run_folder judgement
+fuzz: install $(FUZZED:%=fuzz-%)
+	@echo "nothing was found"
+
+# Atheris lies in an environment of its own; the readers need the packages of ours.
+fuzz-%: install .genuine/atheris/installed
 	@mkdir -p .fuzz
-	PYTHONPATH=src .genuine/atheris/bin/python tests/fuzz_codecs.py .fuzz/corpus -max_total_time=$(FUZZ_S) -artifact_prefix=.fuzz/
+	@seconds=$$(($(FUZZ_S) / $(words $(FUZZED)))); echo "fuzz $*: $${seconds:-1} s"; \
+	PYTHONPATH=src ATHERIS=$$(echo .genuine/atheris/lib/python3*/site-packages) \
+	$(BIN)/python tests/fuzz_$(if $(filter codecs,$*),codecs.py,inputs.py $*) .fuzz/$* \
+	-max_total_time=$${seconds:-1} -timeout=30 -rss_limit_mb=3000 -verbosity=0 -artifact_prefix=.fuzz/$*-
 
 .genuine/%/installed: tests/genuine/%.txt
 	$(PYTHON) -m venv --clear .genuine/$*

@@ -39,12 +39,13 @@ class Advice:
         return {"code": self.code, "text": self.text, "cure": self.cure}
 
 
-def warnings_of(summary: Json, columns: Columns) -> list[dict[str, str]]:
+def warnings_of(summary: Json, columns: Columns, run: Json) -> list[dict[str, str]]:
     """Return everything that a reader should know before believing the figures.
 
     Args:
         summary: Cells and audit, as in `summary.json`.
         columns: The run that they were made from.
+        run: Content of `run.json`.
     """
     found: list[Advice] = []
     index = {cell: code for code, cell in enumerate(columns.cells)}
@@ -54,6 +55,7 @@ def warnings_of(summary: Json, columns: Columns) -> list[dict[str, str]]:
         found.extend(_of_cell(cell, columns, inside))
     found.extend(_of_run(summary))
     found.extend(_of_dead(columns))
+    found.extend(_of_connections(run.get("config")))
     found.extend(Advice(*one) for one in of_judges(summary))
     return [one.row() for one in found]
 
@@ -276,6 +278,27 @@ def _of_dead(columns: Columns) -> Iterator[Advice]:
             f"{endpoint} was asked no more: {why}",
             "see that it answers (voxmeter check); voxmeter run --resume RUN asks what is left",
         )
+
+
+def _of_connections(config: object) -> Iterator[Advice]:
+    """Name every connection whose other end could have been anybody."""
+    match config:
+        case {"endpoint": list() as tables}:
+            for table in tables:
+                match table:
+                    case {"name": name, "insecure": True}:
+                        yield _insecure(f"{name}")
+    match config:
+        case {"publish": {"mqtt": {"insecure": True}}}:
+            yield _insecure("[publish.mqtt]")
+
+
+def _insecure(place: str) -> Advice:
+    return Advice(
+        "insecure",
+        f"{place}: TLS certificates were not verified; another server could have answered",
+        'give the server\'s certificate as ca_file = "...", and remove insecure',
+    )
 
 
 def _replies(cell: Json) -> int:

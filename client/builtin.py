@@ -53,7 +53,7 @@ def serving(
     server = parse_builtin(builtin) if isinstance(builtin, str) else builtin
     command = ["serve", str(server), "--protocol", kind, "--until-stdin-closes", *options]
     process = subprocess.Popen(  # noqa: S603 - this program itself
-        [sys.executable, "-m", "voxmeter", *command],
+        [sys.executable, "-P", "-m", "voxmeter", *command],  # nothing of the working folder
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

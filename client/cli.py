@@ -69,11 +69,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 130 interrupted, 2 the user's or the machine's mistake, 70 a fault of this
         program, 3 no trial of some endpoint succeeded, 1 a gate failed, 0 done.
     """
+    from voxmeter.client.redacted_output import redacted_output
+
     words = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
+    with redacted_output():
+        return _main(words)
+
+
+def _main(words: Sequence[str]) -> int:
     try:
         with _terminable():
-            return _dispatch(words)
+            return _dispatch(list(words))
     except UserError as error:
         return _complain(str(error))
     except KeyboardInterrupt:
@@ -81,6 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `voxmeter ... | head`: whoever read has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return INTERRUPTED
+    except MemoryError:
+        return _complain("not enough memory; a file may be far larger than it looks")
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             place = str(error.filename or "disk")

@@ -56,7 +56,7 @@ def show(document: Json, stream: IO[str] | None = None) -> None:
 
 def json_text(document: Json) -> str:
     """Return the whole comparison as JSON."""
-    return json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(document, allow_nan=False, indent=1) + "\n"
 
 
 def markdown_text(document: Json) -> str:

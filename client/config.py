@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from voxmeter.client.bench import Bench, Endpoint
 
 DEFAULT_NAME = "bench.toml"
+_LONGEST = 4 << 20
 
 
 def load(path: Path | None) -> Bench:
@@ -213,8 +214,10 @@ def _text(file: Path, source: str) -> str:
         inside = file / DEFAULT_NAME
         cure = f"give {inside}" if inside.exists() else "give the path of a file"
         raise UserError(source, "is a folder", cure)
-    with disk(file):
-        data = file.read_bytes()
+    with disk(file), file.open("rb") as opened:
+        data = opened.read(_LONGEST + 1)
+    if len(data) > _LONGEST:
+        raise UserError(source, f"is over {_LONGEST >> 20} MiB", "give the path of a bench.toml")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in data:
         raise UserError(source, "is not UTF-8 text", "save it as UTF-8")
     try:

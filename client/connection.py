@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
 
-from voxmeter.client.capture import Outcome, Recorder
+from voxmeter.client.capture import Outcome, Recorder, size_of
 from voxmeter.client.clock import Clock
 from voxmeter.client.transport import Transport
 from voxmeter.endpoints.codec import Address, Codec, Message, Step
@@ -22,6 +22,8 @@ from voxmeter.endpoints.waits import named_wait_s
 
 _NS = 1_000_000_000
 _MS = 1_000_000
+_ROW_BYTES = 512  # that a message takes here beside its payload
+_FLOOD = "sent more than {} MiB in one session"
 _TRY_LATER = 1013
 _REFUSING_CODES = {1008, _TRY_LATER, 3000, 3003}
 _REFUSING_STATUSES: Mapping[int, FaultKind] = {
@@ -43,6 +45,8 @@ class Connection:
         record: Where every message is noted.
         heard: Called with the moment and every event as it comes, before anything follows from it;
             must be quick.
+        most_mib: How much is taken from the peer in all, MiB; None for any amount, where what came
+            is written down and forgotten as the session goes on.
         closed: Called with code and reason when the peer has left; by default that is a fault.
 
     Attributes:
@@ -65,10 +69,12 @@ class Connection:
         record: Recorder,
         *,
         heard: Callable[[int, Event], None],
+        most_mib: int | None = None,
         closed: Callable[[int | None, str], None] | None = None,
     ) -> None:
         self.codec, self.transport, self.clock, self.record = codec, transport, clock, record
         self._heard, self._closed = heard, closed
+        self._most_mib = most_mib
         self._changed = asyncio.Event()
         self._began = 0
         self._spent_s: float | None = None  # until limits that are used up are whole again
@@ -125,8 +131,13 @@ class Connection:
 
     async def receive(self) -> None:
         """Take what arrives until the peer leaves."""
+        taken = 0
         try:
             async for t_ns, message in self.transport.receive():
+                taken += size_of(message) + _ROW_BYTES
+                if self._most_mib is not None and taken > self._most_mib * 2**20:
+                    self.fail("protocol_error", _FLOOD.format(self._most_mib))
+                    return
                 step = self.codec.receive(message)
                 self.record.received(t_ns, message, tuple(step.events))
                 for event in step.events:

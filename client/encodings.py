@@ -14,6 +14,12 @@ from voxmeter.endpoints import adts
 from voxmeter.endpoints.errors import MissingExtraError
 from voxmeter.endpoints.events import Encoding
 
+LIMIT_S = 900
+"""Most sound that one piece may unpack to, s: two bytes of Opus may stand for 120 ms."""
+
+_SLICE = 4096  # bytes of Opus taken at a time, so that the limit is met before memory is gone
+_TOO_LONG = f"a piece of it unpacks to more than {LIMIT_S} s"
+
 
 class Encoder(Protocol):
     """One outgoing stream."""
@@ -105,14 +111,23 @@ class OpusDecoder:
         """Return the samples that these bytes complete.
 
         Raises:
-            ValueError: If they hold a broken page; what they hold is lost, what follows is not.
+            ValueError: If they hold a broken page, or sound without end; what they hold is lost,
+                what follows is not.
         """
+        made: list[NDArray[np.int16]] = [np.zeros(0, dtype=np.int16)]
+        room = LIMIT_S * self._rate
         try:
-            samples = np.asarray(self._reader.append_bytes(data), dtype=np.float32)
+            for start in range(0, len(data), _SLICE):
+                piece = self._reader.append_bytes(data[start : start + _SLICE])
+                samples = np.asarray(piece, dtype=np.float32)
+                made.append(np.clip(np.round(samples * 32768), -32768, 32767).astype(np.int16))
+                room -= len(samples)
+                if room < 0:
+                    raise ValueError(_TOO_LONG)  # noqa: TRY301 - one way out
         except ValueError:
             self._reader = _sphn().OpusStreamReader(self._rate)  # the old one takes nothing more
             raise
-        return np.clip(np.round(samples * 32768), -32768, 32767).astype(np.int16)
+        return np.concatenate(made)
 
 
 class AacDecoder:
@@ -132,25 +147,31 @@ class AacDecoder:
         self._packet = av.Packet
         self._failures = (av.error.FFmpegError, ValueError, RuntimeError)
         self._resampler = av.AudioResampler(format="s16", layout="mono", rate=rate)
+        self._limit = LIMIT_S * rate
         self._spare = b""
 
     def decode(self, data: bytes) -> NDArray[np.int16]:
         """Return the samples of the frames that this piece completes.
 
         Raises:
-            ValueError: If it is no ADTS, or its frames cannot be decoded; what it holds is lost.
+            ValueError: If it is no ADTS, or its frames cannot be decoded, or without end; what it
+                holds is lost.
         """
         data, self._spare = self._spare + data, b""
         made: list[NDArray[np.int16]] = []
-        start = 0
+        start = count = 0
         while len(data) - start >= adts.HEAD:
             head = adts.head_of(data[start : start + adts.HEAD])
             if head is None:
                 raise ValueError("no ADTS frame where one should begin")
             if len(data) - start < head.length:
                 break
-            made += self._frame(data[start : start + head.length])
+            frame = self._frame(data[start : start + head.length])
+            made += frame
             start += head.length
+            count += sum(map(len, frame))
+            if count > self._limit:
+                raise ValueError(_TOO_LONG)
         self._spare = data[start:]
         return np.concatenate(made) if made else np.zeros(0, dtype=np.int16)
 

@@ -9,7 +9,7 @@ _SPACES = re.compile(r"\s+")
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _MARKUP = re.compile(r"([\\|`*_\[\]~$@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"  # parts of words and of emoji
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")  # noqa: RUF001 - full-width too
 
 
 def plain(text: str, limit: int | None = None) -> str:

@@ -28,6 +28,8 @@ Samples = NDArray[np.float32]
 _PAYLOAD = re.compile(r'"([A-Za-z0-9+/=_-]{256,})"')
 _KEPT_TEXT = 8192
 _UNDECODABLE = "could not be decoded"
+_LONGEST_S = 1800
+_TOO_LONG = f"the reply is longer than {_LONGEST_S} s; the rest was left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
     """
     if capture.decoded_rate is not None:
         return _decoded(capture, capture.decoded_rate)
-    rate = 0
+    rate = count = 0
     pieces: list[Samples] = []
     notes: list[str] = []
     broken: dict[str, list[str]] = {}
@@ -93,6 +95,8 @@ def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
         row = capture.rows[index]
         row["samples"] = 0
         rate = rate or row["rate"]
+        if count > _LONGEST_S * rate:
+            continue
         key = (row["reply"], row["encoding"], row["rate"])
         if key not in decoders:
             decoders[key] = decoder(row["encoding"], row["rate"])
@@ -105,10 +109,13 @@ def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
             samples = soxr.resample(samples, row["rate"], rate)
         row["samples"] = len(samples)
         pieces.append(samples)
+        count += len(samples)
     for encoding, problems in broken.items():
         number = "a piece" if len(problems) == 1 else f"{len(problems)} pieces"
         notes.append(f"{number} of {encoding} audio {_UNDECODABLE}: {problems[0]}")
-    if any(d.left_over for d in decoders.values()):
+    if count > _LONGEST_S * rate:
+        notes.append(_TOO_LONG)
+    elif any(d.left_over for d in decoders.values()):
         notes.append("the reply ended in the middle of a sample")
     stream = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
     return rate or 24_000, stream, notes
@@ -152,6 +159,8 @@ def _status(
     faults = [capture.fault] if capture.fault else []
     if capture.outcome in {"ended", "truncated"} and _nothing_decoded(capture, notes):
         return "protocol_error", "; ".join([*faults, *notes])
+    if capture.outcome == "ended" and _TOO_LONG in notes:
+        return "truncated", "; ".join([*faults, *notes])
     if capture.outcome != "ended":
         return capture.outcome, "; ".join([*faults, *notes]) or None
     if latency_kind == "text":

@@ -10,6 +10,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 
 from voxmeter.client.clock import utc_now
+from voxmeter.client.redaction import everything_read
 
 LONGEST = 400
 _HIDDEN = re.compile(
@@ -34,7 +35,9 @@ def refusal(
         body: As much of the body as was read.
         secrets: What must not be repeated.
     """
-    text = body.decode("utf-8", errors="replace")
+    text = everything_read().text(body.decode("utf-8", errors="replace"))  # before it is cut
+    for secret in secrets:
+        text = text.replace(secret, "…")
     said = _of_json(text) or _of_page(text) or phrase
     if "location" in headers:
         said += f"; it points to {headers['location'].split('?', 1)[0]}: put that into url"

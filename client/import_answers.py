@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from voxmeter.client.terminal import printable
 from voxmeter.endpoints.codec import Asked
 from voxmeter.endpoints.errors import UserError
 from voxmeter.suites.fields import Fields
+from voxmeter.suites.folders import leads_out, link_out
 from voxmeter.suites.jsonl import object_lines
 
 SOUNDS = (".wav", ".flac", ".ogg", ".opus", ".mp3")
@@ -71,6 +73,11 @@ class Answers:
             raise UserError(place, found, "give a folder of audio files, or a file of JSON lines")
         if not self._answers:
             raise UserError(place, f"{shown} has no answers", "name the files ITEM.wav")
+        files = (one.audio for one in self._answers.values() if one.audio is not None)
+        led = link_out(files, path if path.is_dir() else path.parent)
+        if led is not None:
+            found = f"{printable(str(led))} is a link that leads out of {shown}"
+            raise UserError(place, found, "put a copy there")
 
     @property
     def spoken(self) -> bool:
@@ -103,6 +110,9 @@ def _of_folder(folder: Path) -> dict[_Question, Answer]:
         question = _Question(suite, item, where[1]) if where[1:] else _Question(suite, item)
         before = found.get(question, Answer())
         if path.suffix.lower() == ".txt":
+            if link_out([path], folder) is not None:
+                told = "is a link that leads out of its folder"
+                raise UserError(printable(str(path)), told, "put a copy there")
             text = path.read_text(encoding="utf-8-sig", errors="replace").strip()
             found[question] = Answer(text, before.audio)
         elif before.audio is not None:
@@ -144,6 +154,10 @@ def _of_file(path: Path) -> dict[_Question, Answer]:
 
 def _answer(fields: Fields, row: Mapping[str, object], folder: Path) -> Answer:
     name = fields.text("audio")
+    name = name.removeprefix(f"{folder}{os.sep}")
+    if name and leads_out(name):
+        found = f"audio {printable(name, 80)} leads out of its folder"
+        raise UserError(fields.place, found, "put the audio beside or below the file of answers")
     audio = folder / name if name else None
     if audio is not None and not audio.is_file():
         raise UserError(fields.place, f"there is no file {printable(name)}", "correct the path")

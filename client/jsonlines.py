@@ -20,6 +20,7 @@ Row = dict[str, Any]
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _WRONG_KIND = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _BLOCK = 1 << 16
+_LONGEST = 64 << 20  # of a line; nothing that a run writes comes near
 
 
 @contextmanager
@@ -82,7 +83,9 @@ def read(
     if not path.exists():
         return
     with disk(path), path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, line in enumerate(iter(lambda: stream.readline(_LONGEST + 1), b""), start=1):
+            if len(line) > _LONGEST:
+                raise _broken(path, number, f"is over {_LONGEST >> 20} MiB long")
             if not line.strip():
                 continue
             row = _parsed(line)

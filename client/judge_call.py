@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from voxmeter.client import http_words, redaction
+from voxmeter.client import bounded_http, http_words, redaction
 from voxmeter.client.dialing import loopback
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.terminal import printable
@@ -173,7 +173,11 @@ class Service:
             max_retries=0,
             timeout=self._judge.timeout_s,
             default_headers={"Authorization": f"Bearer {self._key}"},  # none of the environment's
-            http_client=DefaultAsyncHttpxClient(trust_env=not loopback(url)),
+            http_client=DefaultAsyncHttpxClient(
+                trust_env=not loopback(url),
+                headers=bounded_http.PLAIN,
+                event_hooks=bounded_http.async_hooks(),
+            ),
         )
         if url != OPENAI:  # what the environment says of OpenAI's accounts is no other's business
             client.organization = client.project = None

@@ -74,6 +74,6 @@ def _silent(data: bytes) -> Pcm | None:
         with wave.open(io.BytesIO(data), "rb") as file:
             if file.getnframes() == 0 and file.getframerate() > 0:
                 return Pcm(np.zeros(0, dtype=np.float32), file.getframerate())
-    except (wave.Error, EOFError):
+    except (wave.Error, EOFError, RuntimeError):  # RuntimeError: a chunk that begins before itself
         return None
     return None

@@ -80,7 +80,13 @@ class Session:
         self._codec, self._transport, self._ask, self._listen = codec, transport, ask, listen
         self._record = Recorder()
         self._line = Connection(
-            codec, transport, clock, self._record, heard=self._hear, closed=self._closed
+            codec,
+            transport,
+            clock,
+            self._record,
+            heard=self._hear,
+            closed=self._closed,
+            most_mib=ask.patience.most_mib,
         )
         self._outcome: Outcome = "disconnected"
         self._utterance: Utterance | None = None

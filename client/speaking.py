@@ -21,6 +21,10 @@ History = Sequence[Turn] | Callable[[int], Sequence[Turn]]
 """Earlier turns, or what returns them at a rate (samples a second); called off the event loop."""
 
 
+MOST_MIB = 512
+"""Most that an endpoint may send in one session, unless single messages may be larger."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long a session waits; all of them are settings of the endpoint.
@@ -32,6 +36,7 @@ class Patience:
         greeting_timeout_s: For an endpoint that speaks first.
         drain_ms: Quiet that must follow the end of a reply, so that no tail is lost.
         quiet_ms: Quiet that ends a reply where nothing else does, and that follows a cancelled one.
+        most_mib: Most that an endpoint may send in one session; all of it is held in memory.
     """
 
     connect_timeout_s: float = 10.0
@@ -40,6 +45,7 @@ class Patience:
     greeting_timeout_s: float = 10.0
     drain_ms: int = 300
     quiet_ms: int = 1500
+    most_mib: int = MOST_MIB
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from voxmeter.client import audio, http_words, redaction
+from voxmeter.client import audio, bounded_http, http_words, redaction
 from voxmeter.client.dialing import loopback
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints.errors import ClipError, UserError
@@ -87,7 +87,11 @@ class Caller:
                 base_url=self.where.url,
                 max_retries=_RETRIES,
                 timeout=_TIMEOUT_S,
-                http_client=DefaultHttpxClient(trust_env=not loopback(self.where.url)),
+                http_client=DefaultHttpxClient(
+                    trust_env=not loopback(self.where.url),
+                    headers=bounded_http.PLAIN,
+                    event_hooks=bounded_http.hooks(),
+                ),
             )
             if self.where.url != OPENAI:  # what the environment says of OpenAI is no other's
                 client.organization = client.project = None

@@ -126,7 +126,7 @@ def summary_of(columns: Columns, run: Row, gates: Sequence[Gate] = ()) -> Json:
     judged = judges_block(columns, seed)
     if judged is not None:
         summary["judges"] = judged
-    summary["warnings"] = warnings_of(summary, columns)
+    summary["warnings"] = warnings_of(summary, columns, run)
     summary["gates"] = [asdict(result) for result in judge(gates, summary)]
     return summary
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from voxmeter.client.access import access
 from voxmeter.client.builtin import serving
-from voxmeter.client.speaking import Patience
+from voxmeter.client.speaking import MOST_MIB, Patience
 from voxmeter.client.target import Target
 from voxmeter.client.terminal import printable
 from voxmeter.client.transport import Launch, Pool, TransportSettings
@@ -57,6 +57,7 @@ def target(bench: Bench, endpoint: Endpoint, stack: ExitStack) -> Target:
             greeting_timeout_s=endpoint.greeting_timeout_s,
             drain_ms=endpoint.drain_ms,
             quiet_ms=endpoint.quiet_ms,
+            most_mib=max(MOST_MIB, 2 * endpoint.max_message_mib),
         ),
         headers=reach.headers,
         api_key=reach.api_key,

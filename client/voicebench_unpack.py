@@ -13,7 +13,8 @@ from typing import Any, TextIO
 from voxmeter.client.jsonlines import disk, dump
 from voxmeter.endpoints.errors import MissingExtraError, UserError
 
-_ROWS = 64
+_LIMIT_MIB = 1024
+"""Most that a group of rows may unpack to."""
 _FILE = re.compile(r"(?P<split>.+?)(?:-\d{5}-of-\d{5})?\.parquet")
 _SOUNDS = (
     (re.compile(rb"RIFF.{4}WAVE", re.DOTALL), ".wav"),
@@ -75,20 +76,33 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         raise MissingExtraError(str(path), "the package pyarrow", "parquet") from error
     try:
         with parquet.ParquetFile(path) as opened:
-            for batch in opened.iter_batches(batch_size=_ROWS):
+            _check_sizes(path, opened.metadata)
+            for batch in opened.iter_batches(batch_size=1):  # one sound may be a whole group's
                 yield from batch.to_pylist()
-    except (ArrowException, OSError) as error:
+    except (ArrowException, OSError, MemoryError) as error:
         first = str(error).partition("\n")[0]
         raise UserError(str(path), f"cannot be read ({first})", "download it again") from error
 
 
+def _check_sizes(path: Path, told: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+    """Refuse a file that says it unpacks to more than this machine should hold."""
+    for number in range(told.num_row_groups):
+        size = told.row_group(number).total_byte_size
+        if not 0 <= size <= _LIMIT_MIB * 2**20:
+            found = f"rows of it unpack to {size / 2**20:.0f} MiB; at most {_LIMIT_MIB} are read"
+            raise UserError(str(path), found, "write it with smaller row groups")
+
+
 def _sound(sound: object, sounds: Path, number: int, path: Path) -> str:
     """Write one sound; return its name from the folder of the list."""
-    from voxmeter.client.audio import write_whole
+    from voxmeter.client.audio import LIMIT_BYTES, write_whole
 
     data = sound.get("bytes") if isinstance(sound, Mapping) else None
     if not isinstance(data, bytes):
         raise UserError(str(path), f"row {number} has no sound in it", "download it again")
+    if len(data) > LIMIT_BYTES:
+        found = f"the sound of row {number} is over {LIMIT_BYTES // 2**20} MiB"
+        raise UserError(str(path), found, "download it again")
     ending = next((one for start, one in _SOUNDS if start.match(data)), ".wav")
     name = f"{number:05d}{ending}"
     write_whole(sounds / name, data)

@@ -129,7 +129,8 @@ def _frame_bytes(head: bytes) -> int | None:
         tag = struct.unpack_from("<H", head, 24)[0]
     if channels == 0 or bits not in _SAMPLE_BITS.get(tag, ()):
         return None
-    return int(channels) * int(bits) // 8
+    frame = int(channels) * int(bits) // 8
+    return frame if frame <= 0xFFFF else None  # the header itself has no place for more
 
 
 def _extent(data: bytes, body: _Chunk, frame: int | None, warnings: list[str]) -> int:

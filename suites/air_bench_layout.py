@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from voxmeter.endpoints.errors import UserError
 from voxmeter.suites.air_bench_tasks import PARTS, Part
-from voxmeter.suites.folders import listed
+from voxmeter.suites.folders import leads_out, listed
 
 _FOLDERS: Mapping[Part, str] = {"foundation": "Foundation", "chat": "Chat"}
 _LETTERS = ("a", "b", "c", "d")
@@ -123,7 +123,7 @@ def _row(number: int, entry: object, part: Part) -> Row:
         if not text:
             raise ValueError(f"no {key}")
     relative = PurePosixPath(texts["path"])
-    if relative.is_absolute() or ".." in relative.parts or "\0" in texts["path"]:
+    if ".." in relative.parts or leads_out(texts["path"]):
         raise ValueError(f"path {texts['path']!r:.60} leaves the folder of its task")
     answer = _text(entry, "answer_gt")
     if not answer:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from voxmeter.endpoints.errors import UserError
 from voxmeter.suites.catalog import nearest
 from voxmeter.suites.fields import Fields
-from voxmeter.suites.folders import bad_clips, unusable
+from voxmeter.suites.folders import bad_clips, leads_out, unusable
 from voxmeter.suites.jsonl import object_lines
 from voxmeter.suites.suite import TABLE_KEYS, Item, Kind, Recording, Suite
 
@@ -138,7 +138,7 @@ def _item(row: Mapping[str, object], root: Path, suite: str, rubric: str) -> Ite
     if category not in CATEGORIES:
         raise ValueError(f"unknown category {category!r:.40}")
     file = PurePosixPath(texts["file_name"])
-    if file.is_absolute() or ".." in file.parts or "\0" in texts["file_name"]:
+    if ".." in file.parts or leads_out(texts["file_name"]):
         raise ValueError(f"file_name {texts['file_name']!r:.60} leaves the download")
     kind = CATEGORIES[category]
     return Item(

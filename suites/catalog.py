@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from voxmeter.endpoints.errors import UserError
+from voxmeter.suites.folders import link_out
 from voxmeter.suites.suite import Factory, Suite, check_unique
 
 if TYPE_CHECKING:
@@ -79,7 +81,28 @@ def load(kind: str, name: str, config: Mapping[str, object], base: Path) -> Suit
     if not suite.items:
         raise UserError(place, "no items", "check the path, or drop the suite")
     check_unique(suite.items, place)
+    _refuse_links_out(suite, config.get("path"), base, place)
     return suite
+
+
+def _refuse_links_out(suite: Suite, path: object, base: Path, place: str) -> None:
+    """Refuse a download whose recordings are links to files elsewhere on this machine."""
+    if not isinstance(path, str):
+        return
+    root = base / os.path.expanduser(path.strip())  # noqa: PTH111 - never raises
+    root = root if root.is_dir() else root.parent
+    items = (
+        suite.asked(item, condition)
+        for condition in ("clean", *suite.conditions)
+        for item in suite.items
+    )
+    found = link_out((file for item in items for file in item.files()), root)
+    if found is not None:
+        raise UserError(
+            place,
+            f"{found} is a link that leads out of {root}",
+            "put a copy there, or give the folder that it leads to",
+        )
 
 
 def analysis(kind: str) -> Analysis | None:

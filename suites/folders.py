@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ntpath
 import os
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +20,53 @@ def listed(folder: Path) -> Mapping[str, int] | None:
     except OSError:
         return None
     return {name: size for name, size in sizes.items() if size is not None}
+
+
+def leads_out(name: str) -> bool:
+    r"""Return whether a path in a data set leads out of the folder that it starts from.
+
+    Both ways of writing one count, wherever this runs: `../x`, `/x`, `..\\x`, `\\\\host\\x`, `C:x`.
+    """
+    if "\0" in name:
+        return True
+    for style in (posixpath, ntpath):
+        drive, rest = style.splitdrive(style.normpath(name))
+        first = rest.replace("\\", "/").split("/")[0] if style is ntpath else rest.split("/")[0]
+        if drive or first in ("", ".."):
+            return True
+    return False
+
+
+def link_out(files: Iterable[Path], root: Path) -> Path | None:
+    """Return the first file that a link takes out of a folder; None where none does.
+
+    The cache of the Hugging Face Hub is links throughout: a download there (`snapshots/REVISION`)
+    may link to the `blobs` beside it.
+    """
+    whole = Path(os.path.realpath(root))
+    homes = [whole]
+    if "snapshots" in whole.parts:
+        at = len(whole.parts) - 1 - whole.parts[::-1].index("snapshots")
+        homes.append(Path(*whole.parts[:at], "blobs"))
+    folders: dict[Path, tuple[bool, frozenset[str]]] = {}
+    for file in files:
+        if file.parent not in folders:
+            real = Path(os.path.realpath(file.parent))
+            folders[file.parent] = any(map(real.is_relative_to, homes)), _links(real)
+        inside, links = folders[file.parent]
+        if inside and file.name in links:
+            inside = any(map(Path(os.path.realpath(file)).is_relative_to, homes))
+        if not inside:
+            return file
+    return None
+
+
+def _links(folder: Path) -> frozenset[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return frozenset(entry.name for entry in entries if entry.is_symlink())
+    except OSError:
+        return frozenset()
 
 
 def _size(entry: os.DirEntry[str]) -> int | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from voxmeter.endpoints.errors import UserError
 from voxmeter.suites.catalog import nearest
 from voxmeter.suites.fields import Fields
+from voxmeter.suites.folders import leads_out
 from voxmeter.suites.references import references
 from voxmeter.suites.suite import (
     KINDS,
@@ -273,14 +274,13 @@ def _clip(fields: Fields, folder: Path, text: str, speaker: str) -> Part:
         raise UserError(fields.place, found, "give exactly one of the two")
     if text:
         return Spoken(text, speaker)
-    relative = Path(os.path.normpath(audio))  # by name only: links inside the folder may lead out
-    if relative.is_absolute() or relative.parts[:1] == (os.pardir,) or "\0" in audio:
+    if leads_out(audio):
         raise UserError(
             fields.place,
             f"audio {audio!r} leaves the suite's folder",
             "put the audio beside or below the suite file and give its path from there",
         )
-    return Recording(folder / relative)
+    return Recording(folder / os.path.normpath(audio))
 
 
 def _recipe(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from voxmeter.endpoints.errors import UserError
+from voxmeter.suites.folders import leads_out
 
 _MARK = re.compile(r"(?:(?<=\s)|^|(?<=[.,;:?!]))\(?(?P<label>[A-Z])[.):]\s+")
 
@@ -112,7 +113,7 @@ def _line(split: Split, number: int, line: str) -> Line:
     if not isinstance(name, str) or not name:
         raise ValueError("no audio")
     relative = PurePosixPath(name)
-    if relative.is_absolute() or ".." in relative.parts or "\0" in name:
+    if ".." in relative.parts or leads_out(name):
         raise ValueError(f"audio {name!r:.60} leaves its folder")
     found = Line(number, values, split.path.parent / relative)
     if not found.text("prompt"):

@@ -13,6 +13,7 @@ and the payload.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -253,6 +254,7 @@ def _of_row(row: Mapping[str, Any], folder: Path) -> Iterator[tuple[int, bytes]]
 
 
 def _main() -> None:
+    sys.path += os.environ.get("ATHERIS", "").split(os.pathsep)
     import atheris
 
     every = sides()

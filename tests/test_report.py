@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from hostile import TEXTS
 from sample_run import Row, build, item, score, trial
 
 from voxmeter.client.commands import report as command
@@ -24,18 +25,6 @@ from voxmeter.client.report import (
 )
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.endpoints.errors import UserError
-
-HOSTILE = [
-    "a | b",
-    "`code` and ```fence```",
-    "<script>alert(1)</script>",
-    "![x](http://example.org/i.png)",
-    "line one\nline two\r\n| new | row |",
-    "\x1b[31mred\x1b[0m \x00 \u202etxt.exe",
-    "# title",
-    "&lt;b&gt;",
-    "*bold* _it_ ~~no~~ \\| $x$",
-]
 
 
 def transcript(of: Row, text: str) -> Row:
@@ -190,7 +179,7 @@ def test_a_file_gets_one_table_however_wide(tmp_path: Path) -> None:
     assert sum(name in line for line in out.getvalue().partition("accuracy:")[0].splitlines()) == 1
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", TEXTS)
 def test_hostile_replies_stay_in_their_cell(tmp_path: Path, text: str) -> None:
     with sample(tmp_path, [text, "ok"]) as folder:
         report = "".join(markdown_report(folder, summarised(folder)))

@@ -532,7 +532,7 @@ def test_a_service_speaks_with_its_key_its_mood_and_its_speed(
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ((401, b'{"error": {"message": "bad key sk-secret-of-mine"}}'), "401 bad key …"),
+        ((401, b'{"error": {"message": "bad key sk-secret-of-mine"}}'), "401 bad key [redacted]"),
         ((400, b'{"error": {"message": "no such voice"}}'), "400 no such voice"),
     ],
 )

@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.resume is not None:
         _refuse_with_resume(args)
         prepared, folder = stages.reopen(args.resume)
+        _say_what_it_starts(prepared)
     else:
         bench, selection = _chosen(args)
         prepared = stages.prepare(bench, **selection, asking=not args.dry_run)
@@ -92,6 +93,20 @@ def _stages(
         return _streamed(prepared, folder)
     published.scoring()
     return _finish(args, prepared, folder, published)
+
+
+def _say_what_it_starts(prepared: Prepared) -> None:
+    """Name the code that a run folder asks for: it may have come from somebody else."""
+    from voxmeter.client.terminal import warn
+
+    for endpoint in prepared.bench.endpoints:
+        if endpoint.name not in prepared.plan.endpoints:
+            continue
+        code = list(endpoint.command or ())
+        code += [str(endpoint.options.get("callable"))] if endpoint.kind == "python" else []
+        if code:
+            where = f" in {endpoint.folder}" if endpoint.folder else ""
+            warn(f'the run folder\'s endpoint "{endpoint.name}" runs {" ".join(code)}{where}')
 
 
 def _streamed(prepared: Prepared, folder: RunFolder) -> int:
@@ -166,7 +181,7 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
     from voxmeter.client.clips import missing
     from voxmeter.client.estimate import ClipLengths, estimate
     from voxmeter.client.judge_estimate import judge_estimates
-    from voxmeter.client.terminal import human_bytes, human_seconds
+    from voxmeter.client.terminal import human_bytes, human_seconds, printable
 
     lengths = ClipLengths()
     found = estimate(prepared.plan, prepared.bench, lengths)
@@ -200,7 +215,8 @@ def _dry_run(prepared: Prepared, *, as_json: bool) -> int:
         print("No bench.toml here: this is about the one that comes with voxmeter.")
     _say_notes(prepared)
     for cell in cells:
-        print(f"{cell.endpoint}  {cell.suite}  {cell.condition}: {cell.planned} trials")
+        name = printable(f"{cell.endpoint}  {cell.suite}  {cell.condition}")
+        print(f"{name}: {cell.planned} trials")
     print(f"{found.trials} turns with warm-up, about {human_seconds(found.seconds)} of streaming,")
     called = sum(judge.asks for judge in judges)
     calls = f"{called or 'no'} judge calls"
@@ -234,11 +250,13 @@ def _say(prepared: Prepared, folder: RunFolder) -> None:
 
 
 def _say_notes(prepared: Prepared) -> None:
+    from voxmeter.client.terminal import printable
+
     for suite in prepared.suites:
         for warning in suite.warnings:
-            print(f"{suite.name}: {warning}")
+            print(printable(f"{suite.name}: {warning}"))
     for note in prepared.notes:
-        print(note)
+        print(printable(note))
 
 
 def _say_what_it_is(prepared: Prepared) -> None:

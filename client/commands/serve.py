@@ -207,11 +207,13 @@ def _broker(args: argparse.Namespace, kind: Kind) -> Address | None:
 def _secret(option: str, variable: str) -> str:
     import os
 
+    from voxmeter.client import redaction
     from voxmeter.endpoints.errors import UserError
 
     value = os.environ.get(variable, "").strip()
     if not value:
         raise UserError(f"{option} {variable}", "is not set", f"export {variable}=...")
+    redaction.remember(value)
     return value
 
 

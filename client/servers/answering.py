@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from voxmeter.client.redaction import everything_read
 from voxmeter.client.servers.brain import Brain, UserTurn
 from voxmeter.client.servers.connection import Connection
 from voxmeter.client.servers.duplex import DuplexSpeaker, Mouth
@@ -213,7 +214,7 @@ class Answering:
         return Speaker(self._connection, self._codec, self._house.punctual, reply)
 
     async def _tell_fault(self, reply: Reply, error: Exception) -> None:
-        text = f"{type(error).__name__}: {error}"
+        text = everything_read().text(f"{type(error).__name__}: {error}")  # clients are told
         warn(f"session {self._session}, turn {reply.number}: {text}")
         reply.closed = True
         try:

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from voxmeter.client import redaction
 from voxmeter.client.audio import Pcm, resample
 from voxmeter.client.models import locate
 from voxmeter.client.sentences import SentenceSplitter
@@ -79,6 +80,7 @@ def _llm(url: str | None, model: str | None, key_env: str | None) -> Llm | None:
     key = os.environ.get(key_env, "") if key_env else ""
     if key_env and not key:
         raise UserError(f"--llm-key-env {key_env}", "is not set", f"export {key_env}=...")
+    redaction.remember(key)
     return ChatLlm(url, model, key)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -129,7 +130,8 @@ class Door:
 
     def _check(self, shown: str) -> None:
         token = self._settings.token
-        if token and not hmac.compare_digest(shown.encode(), token.encode()):
+        given = shown.encode("utf-8", "surrogateescape")  # headers may hold any bytes
+        if token and not hmac.compare_digest(given, token.encode("utf-8", "surrogateescape")):
             raise RefusedError(_UNAUTHORIZED, "the token is missing or wrong")
         if self.inside >= self._settings.max_sessions:
             raise RefusedError(_BUSY, f"all {self._settings.max_sessions} sessions are taken")
@@ -153,7 +155,14 @@ def listening(settings: HostSettings) -> Iterator[None]:
 
 
 def _loopback(host: str) -> bool:
+    """Return whether an address is this machine's alone; of names, `localhost` may be."""
+    if host == "localhost":
+        try:
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except OSError:
+            return False
+        return all(_loopback(str(place[0])) for *_, place in found)
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return False

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from voxmeter.client import bounded_http
 from voxmeter.endpoints.codec import Turn
 from voxmeter.endpoints.errors import EndpointError, MissingExtraError
 
@@ -80,11 +81,17 @@ class ChatLlm:
             MissingExtraError: If the `openai` package is not there.
         """
         try:
-            from openai import OpenAI
+            from openai import DefaultHttpxClient, OpenAI
         except ImportError as error:
             raise MissingExtraError("a language model over HTTP", str(error), "local") from None
         self._client = OpenAI(
-            base_url=self._base_url, api_key=self._key, timeout=_REQUEST_LIMIT_S, max_retries=0
+            base_url=self._base_url,
+            api_key=self._key,
+            timeout=_REQUEST_LIMIT_S,
+            max_retries=0,
+            http_client=DefaultHttpxClient(
+                headers=bounded_http.PLAIN, event_hooks=bounded_http.hooks()
+            ),
         )
 
     def stream(self, prompt: Prompt, stop: threading.Event) -> Iterator[str]:
