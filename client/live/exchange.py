@@ -102,7 +102,7 @@ class Exchange:
         self._microphone: Microphone | None = None
         self._gate: Gate | None = None
         self._phase: Phase = "connecting"
-        self._frames, self._counted = 0, dict[str, float]()
+        self._frame_samples, self._frames, self._counted = 0, 0, dict[str, float]()
 
     async def run(self) -> Ended:
         """Connect and stay until the connection is lost; return how."""
@@ -152,6 +152,7 @@ class Exchange:
 
     def _open(self) -> None:
         rate = self._protocol.rate
+        self._frame_samples = rate * self._traits.frame_ms // 1000
         self._microphone = Microphone(rate, self._traits.frame_ms)
         self._gate = Gate(rate, self._quiet_ms)
         self.ready = True
@@ -227,7 +228,7 @@ class Exchange:
 
     @property
     def _sent_samples(self) -> int:
-        return self._frames * self._protocol.rate * self._traits.frame_ms // 1000
+        return self._frames * self._frame_samples
 
     def _event(self, t_ns: int, event: Event) -> None:
         self._arriving.event(t_ns, event)
@@ -300,7 +301,10 @@ class Exchange:
         waited_s = (now - turn.t0_ns) / _NS
         if not turn.ear.answering and waited_s >= self._target.patience.first_reply_timeout_s:
             turn.outcome = ("ended" if turn.begun else "timeout"), None
-        return False
+        if not turn.reply_over and waited_s >= self._target.patience.reply_limit_s:
+            self.interrupt()
+            turn.outcome = "truncated", None
+        return turn.outcome == ("truncated", None)
 
     def _close(self, turn: Turn) -> None:
         self.turns.open.remove(turn)

@@ -115,7 +115,7 @@ class Sound(Protocol):
 
     @property
     def facts(self) -> SoundFacts:
-        """What is known of the devices; may change after a `Trouble` of kind `back`."""
+        """What is known of the devices; may change at any moment, the rate with `back` only."""
         ...
 
     def events(self) -> AsyncIterator[SoundEvent]:

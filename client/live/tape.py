@@ -184,7 +184,7 @@ class Tape(Recorder):
         Args:
             turn: The last turn that has been cut, as have all before it.
             first: First sample of the outgoing stream that is still needed.
-            before_ns: What was heard of replies before this moment goes too, when its turn has
+            before_ns: What arrived of replies before this moment goes too, when its turn has
                 been cut.
         """
         while self._sent and self._sent[0].frame.end <= first:

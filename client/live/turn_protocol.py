@@ -62,7 +62,7 @@ class TurnProtocol(Protocol):
         ...
 
     def sounded(self, start: int, pcm: bytes) -> None:
-        """Note the decoded samples of reply audio that was just heard of."""
+        """Note the decoded samples of reply audio that has just arrived."""
         ...
 
     def sounded_more(self, pcm: bytes) -> None:
@@ -74,7 +74,7 @@ class TurnProtocol(Protocol):
 
         Args:
             turn: It.
-            played_ms: How much of it the user has heard.
+            played_ms: How much of it has been played.
         """
         ...
 
