@@ -49,16 +49,16 @@ async def run(
     Raises:
         UserError: If the port is taken, or what a session raised.
     """
-    pages = Pages(begin, clock, stay=stay)
-    async with _serving(pages, clock, port) as url:
+    room = Room(begin, clock, stay=stay)
+    async with _serving(room, clock, port) as url:
         announce(url)
         if open_page:
             await asyncio.to_thread(webbrowser.open, url)
-        await pages.done
+        await room.done
 
 
-class Pages:
-    """The pages that are open, of which one at a time talks.
+class Room:
+    """Where one page at a time talks.
 
     Attributes:
         done: Is complete when nobody else may come.
@@ -81,7 +81,7 @@ class Pages:
         self._tabs += 1
         try:
             await page.run(self._admit)
-        except Exception as fault:  # noqa: BLE001 - is raised where `done` is awaited
+        except Exception as fault:  # noqa: BLE001 - is raised where the room was opened
             self._end(fault)
         finally:
             self._tabs -= 1
@@ -107,7 +107,7 @@ class Pages:
 
 
 @asynccontextmanager
-async def _serving(pages: Pages, clock: Clock, port: int) -> AsyncIterator[str]:
+async def _serving(room: Room, clock: Clock, port: int) -> AsyncIterator[str]:
     access = PageAccess(new_token(), port)
 
     def admit(connection: ServerConnection, request: Request) -> Response | None:
@@ -122,7 +122,7 @@ async def _serving(pages: Pages, clock: Clock, port: int) -> AsyncIterator[str]:
 
     async def handle(connection: ServerConnection) -> None:
         assert isinstance(connection, StampedServerConnection)  # noqa: S101 - made below
-        await pages.handle(connection)
+        await room.handle(connection)
 
     try:
         server = await serve(
