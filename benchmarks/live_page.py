@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from voxmeter.client.clock import SystemClock
 from voxmeter.client.live.page_sound import PageSound
-from voxmeter.client.live.sound import Block, Played, Sound, Trouble
+from voxmeter.client.live.sound import Block, Played, Sound, SoundFacts, Trouble
 from voxmeter.client.live.updates import Show
 from voxmeter.client.live.web import run
 
@@ -90,6 +90,11 @@ class Answering:
     advice: tuple[str, ...] = ()
     gaps_ms: list[float] = field(default_factory=list)
     paths_ms: list[tuple[float | None, float | None]] = field(default_factory=list)
+
+    @property
+    def facts(self) -> SoundFacts:
+        """What is known of the devices."""
+        return self.sound.facts
 
     async def run(self) -> None:
         """Answer until there were enough turns."""

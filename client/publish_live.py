@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from voxmeter.client.live.updates import Mark, PhaseChanged, Saved, Show, TurnOver, Update
+from voxmeter.client.live.updates import Mark, Phase, PhaseChanged, Saved, Show, TurnOver, Update
 from voxmeter.client.publish import Publication, Status
 
-_STATUS: Mapping[str, Status] = {"connecting": "online", "lost": "waiting"}
+_STATUS: Mapping[Phase, Status] = {
+    "connecting": "online",
+    "disconnected": "waiting",
+    "no-device": "waiting",
+}
 SUITE = "live"
 
 

@@ -11,8 +11,9 @@ from typing import Any
 from needs import needs
 
 from voxmeter.client.clock import SystemClock
-from voxmeter.client.live.sound import Block, Played, Sound, SoundEvent, Trouble
+from voxmeter.client.live.sound import Block, Played, Sound, SoundEvent, SoundFacts, Trouble
 from voxmeter.client.live.updates import (
+    BeginWith,
     Mark,
     Notice,
     PhaseChanged,
@@ -23,7 +24,6 @@ from voxmeter.client.live.updates import (
     Words,
 )
 from voxmeter.client.live.web import run
-from voxmeter.client.live.web_visit import BeginWith
 
 LIMIT_S = 60
 
@@ -52,6 +52,10 @@ class EchoTalk:
         self.over = asyncio.Event()
         self._stopped = asyncio.Event()
         self._news = asyncio.Condition()
+
+    @property
+    def facts(self) -> SoundFacts:
+        return self.sound.facts
 
     @property
     def heard(self) -> bytes:

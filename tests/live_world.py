@@ -84,6 +84,7 @@ class FakeSound:
         self.played = np.zeros(0, dtype=np.float32)
         self.heard: list[tuple[int, int]] = []  # first sample of a stretch, and when it was heard
         self.plugged = True
+        self.microphone = "fake microphone"
         self.cleared = 0
         self.room = False  # whether the microphone hears the loudspeaker
         self._queue: list[float] = []
@@ -92,7 +93,7 @@ class FakeSound:
 
     @property
     def facts(self) -> SoundFacts:
-        return SoundFacts(self.rate, "fake microphone", "fake speaker", "test", "device", 7.0, 11.0)
+        return SoundFacts(self.rate, self.microphone, "fake speaker", "test", "device", 7.0, 11.0)
 
     async def events(self) -> AsyncIterator[SoundEvent]:
         while (event := await self._events.get()) is not None:

@@ -5,49 +5,27 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from threading import Event
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from card_world import BLOCK_NS, MS, Hands, NoSuchFormError, device
 from hypothesis import given
 from hypothesis import strategies as st
 from needs import needs_extra
 from numpy.typing import NDArray
 
 from voxmeter.client.live import portaudio
-from voxmeter.client.live.card_opening import QUEUE_BLOCKS, Opening
 from voxmeter.client.live.device_clock import AGAIN_NS, DeviceClock
 from voxmeter.client.live.device_rate import BLOCK, RATE, Incoming, Outgoing
-from voxmeter.client.live.devices import Device, choose
+from voxmeter.client.live.devices import choose
 from voxmeter.client.live.echo import EchoCanceller
 from voxmeter.client.live.even_stamps import EvenStamps
 from voxmeter.client.live.playout_buffer import PlayoutBuffer, Stretch
-from voxmeter.client.live.signals import Found, Tally, Watch
-from voxmeter.client.live.sound import Block, Played
+from voxmeter.client.live.troubles import Found, Tally, Watch
 from voxmeter.endpoints.errors import UserError
-
-MS = 1_000_000
-BLOCK_NS = 20 * MS
-
-
-class Hands:
-    """The session's clock, moved by hand, with a device's clock beside it."""
-
-    def __init__(self, device_s: float = 1_800_000_000.0) -> None:
-        self.now_ns = 5_000_000_000
-        self.ahead_s = device_s - 5.0
-
-    def now(self) -> int:
-        return self.now_ns
-
-    async def sleep_until(self, t_ns: int) -> None:
-        raise NotImplementedError
-
-    def device(self) -> float:
-        return self.now_ns / 1e9 + self.ahead_s
 
 
 def test_a_moment_of_the_device_is_one_of_the_session() -> None:
@@ -225,6 +203,18 @@ def test_what_is_cleared_at_another_rate_is_counted_in_samples_of_the_session() 
     assert outgoing.played(taken[-1])[0] == RATE
 
 
+@pytest.mark.parametrize("rate", [44_100, 16_000, 8_000])
+def test_sound_of_another_rate_is_handed_on_within_a_few_ms(rate: int) -> None:
+    incoming, outgoing = Incoming(rate, 1), Outgoing(rate, 1)
+    blocks, size = 0, rate // 50
+    for number in range(1, 26):
+        blocks += len(incoming.push(bytes(2 * size), number * BLOCK_NS, number * BLOCK_NS))
+        outgoing.put(bytes(2 * BLOCK))
+        assert number - blocks <= 1
+        behind = number * size - outgoing.buffer.put_frames
+        assert behind * 1000 / rate < 5
+
+
 def found(watch: Watch, stamps_ns: list[int], late_ns: int = 10 * MS) -> list[Found]:
     out: list[Found] = []
     for stamp_ns in stamps_ns:
@@ -257,180 +247,24 @@ def test_a_flag_is_told(side: str, problem: str) -> None:
 
 def test_trouble_of_one_kind_is_told_once_a_second_with_all_that_happened() -> None:
     tally = Tally()
-    tally.add([Found("dropped", 2)])
+    tally.add([Found("dropped", 2)], 10**9)
     assert [trouble.count for trouble in tally.take(10**9)] == [2]
-    tally.add([Found("dropped", 3), Found("late-callback", 90)])
-    tally.add([Found("dropped", 4), Found("late-callback", 60)])
+    tally.add([Found("dropped", 3), Found("late-callback", 90)], 10**9)
+    tally.add([Found("dropped", 4), Found("late-callback", 60)], 10**9)
     assert [(x.problem, x.count) for x in tally.take(10**9 + 1)] == [("late-callback", 90)]
     assert [(x.problem, x.count) for x in tally.take(2 * 10**9)] == [("dropped", 7)]
     assert tally.take(10**10) == []
 
 
-class NoSuchFormError(Exception):
-    """Stands for PortAudio's error: a text, a code, what the system below says."""
-
-
-class Card:
-    """A device that takes some rates and numbers of channels; its streams are moved by hand."""
-
-    def __init__(self, rates: set[int], channels: set[int], hands: Hands) -> None:
-        self.rates, self.channels, self.hands = rates, channels, hands
-        self.streams: list[Any] = []
-        self.closed = 0
-
-    def open(self, **settings: Any) -> Any:
-        if settings["channels"] not in self.channels:
-            raise NoSuchFormError("Error opening stream: Invalid number of channels", -9998)
-        if settings["samplerate"] not in self.rates:
-            raise NoSuchFormError("Error opening stream: Invalid sample rate", -9997)
-        stream = SimpleNamespace(
-            **settings, start=lambda: None, abort=lambda: None, close=self.close, time=0.0
-        )
-        stream.time, stream.latency = self.hands.device(), 0.04
-        self.streams.append(stream)
-        return stream
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-@pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    fake = ModuleType("sounddevice")
-    vars(fake)["PortAudioError"] = NoSuchFormError
-    monkeypatch.setattr(portaudio, "load", lambda: fake)
-    return fake
-
-
-def device(**changed: Any) -> Device:
-    known: dict[str, Any] = {
-        "number": 0,
-        "name": "Headset",
-        "host": "ALSA",
-        "inputs": 2,
-        "outputs": 2,
-        "rate": 44_100,
-        "input_ms": 10.0,
-        "output_ms": 10.0,
-    }
-    return Device(**{**known, **changed})
-
-
-def opening(library: Any, card: Card, woken: Callable[[], None] = lambda: None) -> Opening:
-    vars(library).update(RawInputStream=card.open, RawOutputStream=card.open)
-    return Opening(library, device(), device(), clock=card.hands, wake=woken)
-
-
-@pytest.mark.parametrize(
-    ("rates", "channels", "noted"),
-    [
-        ({48_000, 44_100}, {1, 2}, []),
-        ({44_100}, {1, 2}, ["44100"]),
-        ({16_000}, {1}, ["16000"]),
-        ({48_000}, {2}, ["2 channels"]),
-        ({44_100}, {2}, ["44100", "2 channels"]),
-    ],
-)
-def test_a_device_that_takes_less_is_opened_as_it_can_be_and_that_is_noted(
-    library: Any, rates: set[int], channels: set[int], noted: list[str]
-) -> None:
-    facts = opening(library, Card(rates, channels, Hands())).facts
-    assert facts.rate == RATE
-    mine = [note for note in facts.notes if note.startswith("the microphone")]
-    assert len(mine) == len(noted)
-    assert all(part in note for part, note in zip(noted, mine, strict=True))
-    assert len(facts.notes) == 2 * len(noted)
-
-
-def test_a_device_that_takes_nothing_is_refused_and_nothing_stays_open(library: Any) -> None:
-    card = Card(set(), {1}, Hands())
-    with pytest.raises(NoSuchFormError):
-        opening(library, card)
-    half = Card({48_000}, {1}, Hands())
-    vars(library).update(RawInputStream=half.open, RawOutputStream=card.open)
-    with pytest.raises(NoSuchFormError):
-        Opening(library, device(), device(), clock=half.hands, wake=lambda: None)
-    assert half.closed == 1
-
-
-def call_in(card: Card, hands: Hands) -> None:
-    """Have the microphone's callback run, as it does every 20 ms."""
-    hands.now_ns += BLOCK_NS
-    now_s = hands.device()
-    times = SimpleNamespace(inputBufferAdcTime=now_s - 0.02, currentTime=now_s)
-    flags = SimpleNamespace(input_overflow=False)
-    card.streams[0].time = now_s
-    card.streams[0].callback(memoryview(bytes(2 * BLOCK)), BLOCK, times, flags)
-
-
-def call_out(card: Card, hands: Hands) -> bytes:
-    now_s = hands.device()
-    times = SimpleNamespace(outputBufferDacTime=now_s + 0.04, currentTime=now_s)
-    flags = SimpleNamespace(output_underflow=False)
-    data = bytearray(2 * BLOCK)
-    card.streams[1].time = now_s
-    card.streams[1].callback(memoryview(data), BLOCK, times, flags)
-    return bytes(data)
-
-
-def test_a_loop_that_is_busy_for_two_seconds_loses_nothing_and_what_more_is_lost_is_counted(
-    library: Any,
-) -> None:
-    hands, tally = Hands(), Tally()
-    card = Card({48_000}, {1}, hands)
-    opened = opening(library, card)
-    for _ in range(QUEUE_BLOCKS + 7):
-        call_in(card, hands)
-    blocks = [event for event in opened.collect(tally) if isinstance(event, Block)]
-    assert len(blocks) == QUEUE_BLOCKS
-    assert QUEUE_BLOCKS * 20 >= 1_000
-    told = {trouble.problem: trouble.count for trouble in tally.take(hands.now())}
-    assert told["dropped"] == 7
-
-
-def test_a_reply_with_a_hole_is_told_and_the_pause_between_two_replies_is_not(library: Any) -> None:
-    hands, tally = Hands(), Tally()
-    card = Card({48_000}, {1}, hands)
-    opened = opening(library, card)
-    for silent in (3, 60):
-        opened.outgoing.put(bytes(2 * BLOCK))
-        for _ in range(silent + 1):
-            hands.now_ns += BLOCK_NS
-            call_out(card, hands)
-    opened.outgoing.put(bytes(2 * BLOCK))
-    call_out(card, hands)
-    played = [event for event in opened.collect(tally) if isinstance(event, Played)]
-    assert [event.position for event in played] == [0, BLOCK, 2 * BLOCK]
-    troubles = [x for x in tally.take(hands.now()) if x.problem == "starved"]
-    assert [trouble.count for trouble in troubles] == [60]
-
-
-def test_a_device_without_stamps_is_reckoned_by_its_latency(library: Any) -> None:
-    hands = Hands()
-    card = Card({48_000}, {1}, hands)
-    opened = opening(library, card)
-    times = SimpleNamespace(inputBufferAdcTime=0.0, currentTime=0.0)
-    flags = SimpleNamespace(input_overflow=False)
-    card.streams[0].callback(memoryview(bytes(2 * BLOCK)), BLOCK, times, flags)
-    [block] = opened.collect(Tally())
-    assert isinstance(block, Block)
-    assert block.taken_ns == block.came_ns - 40 * MS
-    assert any("no stamps" in note for note in opened.facts.notes)
-
-
-def test_silence_of_a_second_or_the_end_of_a_stream_means_gone(library: Any) -> None:
-    hands = Hands()
-    card = Card({48_000}, {1}, hands)
-    opened = opening(library, card)
-    opened.start()
-    assert not opened.gone
-    hands.now_ns += 1_500 * MS
-    call_in(card, hands)
-    assert opened.gone  # the speaker has not called
-    call_out(card, hands)
-    assert not opened.gone
-    card.streams[0].finished_callback()
-    assert opened.gone
+def test_trouble_that_is_told_later_says_when_it_was_seen() -> None:
+    tally = Tally()
+    tally.add([Found("dropped")], 1_000 * MS)
+    assert [one.t_ns for one in tally.take(1_020 * MS)] == [1_000 * MS]
+    tally.add([Found("dropped")], 1_100 * MS)
+    tally.add([Found("dropped")], 1_700 * MS)
+    assert tally.take(1_900 * MS) == []
+    [told] = tally.take(2_020 * MS)
+    assert (told.t_ns, told.last_ns, told.count) == (1_100 * MS, 1_700 * MS, 2)
 
 
 DEVICES = [

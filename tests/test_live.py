@@ -204,6 +204,63 @@ async def test_a_device_that_goes_and_comes_back_ends_no_talk_and_spoils_the_lat
     assert Notice("the device says lost", serious=True) in world.shown
 
 
+@pytest.mark.parametrize(("before_ms", "valid"), [(500, False), (1500, True)])
+async def test_trouble_within_a_second_before_the_end_of_a_short_word_spoils_its_latency(
+    tmp_path: Path, before_ms: int, valid: bool
+) -> None:
+    async with talking(tmp_path) as world:
+        await world.sound.wait(300)
+        world.sound.tell("dropped")
+        await world.sound.wait(before_ms - 400)
+        await world.sound.hear(tone(400, DEVICE_RATE))
+        await world.sound.wait(300)
+        world.wire.say("started r1", words(REPLY), "end")
+        await world.sound.wait(2000)
+    (row,) = world.rows()
+    assert row["audit"]["latency_valid"] is valid
+    assert len(row["audit"]["troubles"]) == (0 if valid else 1)
+
+
+async def test_a_device_that_is_gone_is_another_phase_than_an_endpoint_that_is(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path) as world:
+        await world.sound.wait(100)
+        world.sound.tell("lost")
+        await world.sound.wait(100)
+        world.wire.hang_up(1006, "gone")
+        await world.sound.wait(200)
+        world.sound.tell("back")
+        await world.sound.wait(2000)
+    phases = [one.phase for one in world.shown if isinstance(one, PhaseChanged)]
+    assert phases == [
+        "connecting",
+        "listening",
+        "no-device",
+        "disconnected",  # as it was when there was a device again
+        "connecting",
+        "listening",
+        "ended",
+    ]
+
+
+async def test_the_devices_of_every_turn_are_in_run_json(tmp_path: Path) -> None:
+    async with talking(tmp_path) as world:
+        await ask(world)
+        await world.sound.wait(1500)
+        world.sound.tell("lost")
+        world.sound.microphone = "another microphone"
+        world.sound.tell("back")
+        for name in ("r2", "r3"):
+            await ask(world, name)
+            await world.sound.wait(1500)
+    assert world.talk.folder is not None
+    run = json.loads((world.talk.folder / "run.json").read_text())
+    devices = run["live"]["devices"]
+    assert [one["microphone"] for one in devices] == ["fake microphone", "another microphone"]
+    assert devices[1]["since"] == world.rows()[1]["started_at"]
+
+
 async def test_what_was_said_is_kept_when_the_endpoint_leaves_in_the_middle_of_a_reply(
     tmp_path: Path,
 ) -> None:
@@ -222,7 +279,7 @@ async def test_what_was_said_is_kept_when_the_endpoint_leaves_in_the_middle_of_a
     assert "gone" in first["fault"]
     assert first["latency"]["reply_ms"] == 500
     assert (second["item"], second["status"]) == ("turn-2", "ok")
-    assert any(isinstance(one, PhaseChanged) and one.phase == "lost" for one in world.shown)
+    assert any(isinstance(one, PhaseChanged) and one.phase == "disconnected" for one in world.shown)
 
 
 async def test_an_endpoint_that_is_not_there_is_given_up(tmp_path: Path) -> None:
@@ -286,7 +343,7 @@ async def test_who_leaves_before_the_reply_blames_nobody_and_who_leaves_in_it_ke
     assert world.talk.folder is None
 
 
-async def test_a_full_disk_ends_the_talk_with_one_line(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_made_ends_the_talk_with_one_line(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("in the way")
     with pytest.RaisesGroup(UserError):
         async with talking(tmp_path) as world:

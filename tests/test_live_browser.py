@@ -256,6 +256,24 @@ async def test_a_microphone_that_ends_is_reported_and_survived() -> None:
         await talk.until(lambda: len(talk.blocks) > before + 5)
 
 
+async def test_another_speaker_is_noted_and_the_microphone_goes_on() -> None:
+    async with served() as world, chromium(*FAKE_DEVICES) as browser:
+        page = await tab(browser)
+        await page.start(world.url)
+        talk = await world.talk()
+        await talk.until(lambda: len(talk.blocks) > 5)
+        await page.page.evaluate(
+            "const speakers = document.getElementById('speakers');"
+            "speakers.replaceChildren(new Option('the other speaker', 'default'));"
+            "speakers.dispatchEvent(new Event('change'));"
+        )
+        await talk.until(lambda: talk.facts.speaker == "the other speaker")
+        before = len(talk.blocks)
+        await talk.until(lambda: len(talk.blocks) > before + 5)
+        assert "back" not in [one.problem for one in talk.troubles]
+        assert page.problems == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_the_page_fits_a_phone(scheme: str, tmp_path: Path) -> None:
     async with served(enough=RATE) as world, chromium(*FAKE_DEVICES) as browser:

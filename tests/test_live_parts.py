@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +15,11 @@ from voxmeter.client.audio import from_pcm16, to_pcm16
 from voxmeter.client.effects import steps
 from voxmeter.client.live.microphone import Microphone
 from voxmeter.client.live.plain import Lines
-from voxmeter.client.live.playback import Playback, Put
+from voxmeter.client.live.playback import Playback, Put, Replies
 from voxmeter.client.live.resampling import Resampler
 from voxmeter.client.live.sound import Block, Played
 from voxmeter.client.live.stream_effects import condition
+from voxmeter.client.live.tape import Tape
 from voxmeter.client.live.updates import (
     Level,
     Mark,
@@ -26,6 +30,8 @@ from voxmeter.client.live.updates import (
     TurnOver,
     Words,
 )
+from voxmeter.endpoints.codec import Text
+from voxmeter.endpoints.events import ReplyAudio
 
 RATES = [(48_000, 24_000), (48_000, 8_000), (44_100, 16_000), (22_050, 48_000), (24_000, 48_000)]
 
@@ -94,6 +100,33 @@ async def test_a_reply_that_comes_in_pieces_is_given_whole_pieces() -> None:
     for number in range(1, 6):
         playback.play(tone(20, 24_000), 24_000, (number - 1) * 480)
         assert playback.pending >= 960 * number
+
+
+@pytest.mark.parametrize("piece", [160, 320, 4800])
+def test_a_reply_of_another_rate_than_the_first_has_no_edges_between_its_pieces(piece: int) -> None:
+    replies = Replies()
+    replies.decode(ReplyAudio(bytes(2), "pcm16", 24_000, "r1"))
+    wave = tone(300, 16_000, hz=300.0)
+    data = to_pcm16(wave)
+    pieces = [
+        replies.decode(ReplyAudio(data[first : first + 2 * piece], "pcm16", 16_000, "r2"))
+        for first in range(0, len(data), 2 * piece)
+    ]
+    made = np.concatenate([*pieces, replies.finish()])
+    assert made.size == 7200
+    assert replies.samples == 7201
+    truth = tone(300, 24_000, hz=300.0)
+    assert float(np.abs(made - truth)[100:-100].max()) < 2e-3
+
+
+def test_rows_of_a_turn_that_is_open_are_kept_however_many_they_are() -> None:
+    tape = Tape(lambda _: 2)
+    for number in range(5000):
+        tape.received(number, Text("message"), ())
+    tape.forget(1, 0, 10_000)
+    assert len(tape.cut(2, 0, 1, 1, None).rows) == 5000
+    tape.thin_out()
+    assert len(tape.cut(2, 0, 1, 1, None).rows) == 2000
 
 
 async def test_what_was_thrown_away_is_never_taken_for_what_comes_after_it() -> None:
@@ -203,3 +236,24 @@ def test_silence_and_full_scale_survive_the_way_to_frames() -> None:
     loud = np.concatenate((silence(10, 48_000), np.full(480, -1.0, dtype=np.float32)))
     (frame,) = microphone.take(Block(to_pcm16(loud), 0, 1), 48_000)
     assert from_pcm16(frame.pcm).tolist() == loud.tolist()
+
+
+def test_lines_that_nobody_reads_any_more_end_no_talk() -> None:
+    code = (
+        "import sys; from voxmeter.client.live.plain import print_line;"
+        "print_line('first'); sys.stdin.readline();"
+        "print_line('second'); print_line('third'); sys.exit(7)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"first\n"
+    process.stdout.close()
+    _, complaints = process.communicate(b"\n", timeout=60)
+    assert (process.returncode, complaints) == (7, b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +15,22 @@ from live_world import (
     OUTPUT_NS,
     TOY_RATE,
     Samples,
+    SteppedClock,
+    ToyTarget,
     World,
+    settle,
     silence,
     talking,
     tone,
     words,
 )
 
+from voxmeter.client.ear import ear_for
 from voxmeter.client.live.aloud import NOT_HEARD, Asked
 from voxmeter.client.live.exchange import TURN_QUIET_MS
-from voxmeter.client.live.turn import Question
+from voxmeter.client.live.requested_turns import RequestedTurns
+from voxmeter.client.live.tape import Tape
+from voxmeter.client.live.turn import Question, Turn, own_question
 from voxmeter.endpoints.codec import Traits
 
 QUESTION = np.concatenate((silence(600, DEVICE_RATE), tone(403.5, DEVICE_RATE)))
@@ -98,6 +105,120 @@ async def test_a_request_protocol_is_asked_turn_by_turn_in_sessions_of_its_own(
     truth_ms = (heard_ns - first["t0_ns"]) / 1e6
     assert first["latency"]["first_audible_ms"] == pytest.approx(truth_ms, abs=0.001)
     assert first["latency"]["first_packet_ms"] > TURN_QUIET_MS
+
+
+ASKED = Traits(TOY_RATE, turn_end="request", reply_end="final", history=True)
+
+
+async def test_a_request_that_times_out_is_over_with_its_session_which_is_in_its_row(
+    tmp_path: Path,
+) -> None:
+    async def answer(wire: ToyTransport) -> None:
+        wire.say("ready")
+
+    async with talking(tmp_path, traits=ASKED, play=answer) as world:
+        await world.sound.hear(QUESTION)
+        await world.sound.wait(3100)
+        late = world.wire
+        assert not late.closed  # the session waits from when the turn was sent
+        for _ in range(200):
+            if late.closed:
+                break
+            late.say("speech")  # nothing that counts: so that it looks at the clock
+            await world.sound.wait(20)
+        assert late.closed
+        late.say("started r1", words(REPLY), "text Late.", "end")
+        await world.sound.wait(1000)
+        assert float(np.abs(world.sound.played).max(initial=0.0)) == 0.0
+        await world.sound.hear(QUESTION)
+        await world.sound.wait(TURN_QUIET_MS + 60)
+        assert len(world.target.wires) == 2
+        assert not [one for one in world.wire.sent if one.startswith("history")]
+    row = world.rows()[0]
+    assert row["status"] == "timeout"
+    assert world.talk.folder is not None
+    (log, *_) = sorted((world.talk.folder / "events").rglob("turn-1*.jsonl"))
+    kinds = [json.loads(line)["kind"] for line in log.read_text().splitlines()]
+    assert "request" in kinds
+
+
+async def test_a_turn_keeps_its_sound_while_the_session_before_it_is_still_closing(
+    tmp_path: Path,
+) -> None:
+    closing, may_close = asyncio.Event(), asyncio.Event()
+
+    async def answer(wire: ToyTransport) -> None:
+        wire.say("ready")
+        if len(world.target.wires) == 1:
+            slow_to_close(wire)
+            await wire.until(1, "commit")
+            wire.say("started r1", words(np.concatenate((REPLY, REPLY, REPLY))))
+            return
+        await wire.until(1, "commit")
+        wire.say("started r2", words(REPLY), "end")
+
+    def slow_to_close(wire: ToyTransport) -> None:
+        close = wire.close
+
+        async def slowly() -> None:
+            closing.set()
+            await may_close.wait()
+            await close()
+
+        wire.close = slowly  # type: ignore[method-assign]
+
+    async with talking(tmp_path, traits=ASKED, play=answer) as world:
+        await world.sound.hear(QUESTION)
+        await world.sound.wait(TURN_QUIET_MS + 400)
+        await world.sound.hear(np.concatenate((QUESTION, tone(1500, DEVICE_RATE))))  # talks over it
+        assert closing.is_set()
+        await world.sound.wait(TURN_QUIET_MS + 2000)
+        assert len(world.target.wires) == 1
+        may_close.set()
+        await world.sound.wait(2500)
+        assert len(world.target.wires) == 2
+        sent = [int(one.split()[1]) for one in world.wire.sent if one.startswith("audio")]
+        sent_ms = sum(sent) * 1000 // (2 * TOY_RATE)
+        assert 1900 + TURN_QUIET_MS <= sent_ms <= 1900 + TURN_QUIET_MS + 700
+    assert [over.status for over in world.over()] == ["interrupted", "ok"]
+
+
+async def test_a_request_that_nobody_waits_for_is_never_made(tmp_path: Path) -> None:
+    target = ToyTarget("toy", "openai-realtime", "toy:", toy=ASKED)
+    first, second = turn(1), turn(2)
+    tape = Tape(len)
+    asked = RequestedTurns(target, SteppedClock(), tape, lambda *_: None)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(asked.run(lambda: None))
+        asked.ended(first)
+        await settle()
+        asked.ended(second)
+        asked.cancel(second, 0)  # the first one goes on
+        await settle()
+        assert (first.outcome, second.outcome) == (None, ("ended", None))
+        assert len(target.wires) == 1
+        assert not target.wires[0].closed
+        first.interrupted = True
+        asked.cancel(first, 0)
+        await settle()
+        assert (first.outcome, len(target.wires)) == (("ended", None), 1)
+        running.cancel()
+
+
+async def test_who_leaves_while_a_request_is_made_blames_nobody(tmp_path: Path) -> None:
+    async def answer(wire: ToyTransport) -> None:
+        wire.say("ready")
+
+    async with talking(tmp_path, traits=ASKED, play=answer) as world:
+        await world.sound.hear(QUESTION)
+        await world.sound.wait(TURN_QUIET_MS + 200)
+        assert len(world.target.wires) == 1
+    assert world.talk.folder is None
+
+
+def turn(number: int) -> Turn:
+    ear = ear_for(ASKED, drain_ms=0, quiet_ms=0)
+    return Turn(number, own_question(number), "clean", {}, 0, 0, 0, ear, "", end=1)
 
 
 async def test_a_request_that_fails_is_kept_and_the_talk_goes_on(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from voxmeter.client.clock import SystemClock
 from voxmeter.client.live.sound import Sound
 from voxmeter.client.live.updates import Show
 from voxmeter.client.live.web import run
-from voxmeter.client.live.web_door import FILES, PageDoor
-from voxmeter.client.live.web_visit import MAX_FAULTS
+from voxmeter.client.live.web_access import FILES, PageAccess
+from voxmeter.client.live.web_connection import MAX_FAULTS
 from voxmeter.endpoints.errors import UserError
 
 DEVICES = {
@@ -96,9 +96,9 @@ def headers(port: int = 80, **others: str) -> dict[str, str]:
 
 
 def test_every_file_of_the_page_is_there_and_nothing_is_kept_or_told_on() -> None:
-    door = PageDoor("token", 80)
+    access = PageAccess("token", 80)
     for name in FILES:
-        answer = door.answer(f"/token/{name}", headers())
+        answer = access.answer(f"/token/{name}", headers())
         assert answer is not None
         assert answer.status == 200
         assert answer.headers["Cache-Control"] == "no-store"
@@ -129,7 +129,7 @@ def test_every_file_of_the_page_is_there_and_nothing_is_kept_or_told_on() -> Non
     ],
 )
 def test_whoever_is_not_the_page_is_refused(path: str, given: dict[str, str], why: str) -> None:
-    answer = PageDoor("token", 80).answer(path, given)
+    answer = PageAccess("token", 80).answer(path, given)
     assert answer is not None
     assert answer.status == 403
     assert why in answer.body.decode()
@@ -138,13 +138,13 @@ def test_whoever_is_not_the_page_is_refused(path: str, given: dict[str, str], wh
 
 @pytest.mark.parametrize("name", ["../web.py", "page.html", "__init__.py", "%2e%2e/web.py"])
 def test_only_the_files_of_the_page_are_served(name: str) -> None:
-    answer = PageDoor("token", 80).answer(f"/token/{name}", headers())
+    answer = PageAccess("token", 80).answer(f"/token/{name}", headers())
     assert answer is not None
     assert answer.status == 404
 
 
-def test_the_token_is_not_in_what_a_door_shows_of_itself() -> None:
-    assert "secret" not in repr(PageDoor("secret", 80))
+def test_the_token_is_not_in_what_the_access_shows_of_itself() -> None:
+    assert "secret" not in repr(PageAccess("secret", 80))
 
 
 async def test_two_starts_have_two_tokens_and_the_page_comes_over_http() -> None:

@@ -37,6 +37,7 @@ from voxmeter.client.live.web_wire import (
     MicrophoneFrame,
     PlayedReport,
     Pong,
+    SpeakerChanged,
     Stretch,
     Underrun,
     read,
@@ -235,7 +236,48 @@ async def test_troubles_of_one_kind_are_told_once_a_second_with_their_sum() -> N
         world.clock.t_ns = OFFSET_NS + number * 250 * MS
         world.sound.underrun(480)
     events = await world.events()
-    assert [event.count for event in events if isinstance(event, Trouble)] == [480, 1920, 1920]
+    assert [event.count for event in events if isinstance(event, Trouble)] == [10, 40, 40, 10]
+
+
+async def test_trouble_that_was_held_is_told_though_none_of_its_kind_follows() -> None:
+    world = World()
+    world.number = 2
+    world.frame(at_ms=20)
+    for number, at_ms in ((5, 100), (7, 140)):
+        world.clock.t_ns = OFFSET_NS + at_ms * MS
+        world.number = number
+        world.frame(at_ms=at_ms)
+    world.clock.t_ns = OFFSET_NS + 1200 * MS
+    world.frame(at_ms=1200)
+    events = world.sound.events()
+    told = [await anext(events) for _ in range(6)]
+    first, later = [event for event in told if isinstance(event, Trouble)]
+    assert (first.count, first.t_ns) == (2, OFFSET_NS + 100 * MS)
+    assert (later.count, later.t_ns) == (1, OFFSET_NS + 140 * MS)
+
+
+async def test_of_blocks_that_came_late_the_worst_is_told_and_when_it_began() -> None:
+    world = World()
+    waited_ms = {1: 300.0, 2: 900.0, 3: 400.0}
+    for number in range(80):
+        world.clock.t_ns = OFFSET_NS + number * 20 * MS
+        world.frame(at_ms=20.0 * number + 20, waited_ms=waited_ms.get(number, 0.0))
+    told = [event for event in await world.events() if isinstance(event, Trouble)]
+    assert [(one.problem, one.count) for one in told] == [
+        ("late-callback", 300),
+        ("late-callback", 900),
+    ]
+    assert "900 ms" in told[1].text
+    assert (told[1].t_ns - OFFSET_NS, told[1].last_ns - OFFSET_NS) == (40 * MS, 60 * MS)
+
+
+async def test_another_speaker_changes_the_facts_and_is_no_trouble_of_the_microphone() -> None:
+    world = World()
+    world.sound.speaker_changed("headset", 12.0)
+    facts = world.sound.facts
+    assert (facts.speaker, facts.output_latency_ms) == ("headset", 12.0)
+    assert facts.microphone == "microphone"
+    assert await world.events() == []
 
 
 async def test_a_microphone_that_goes_and_comes_is_told_and_changes_the_facts() -> None:
@@ -314,6 +356,10 @@ def test_the_sounds_clock_may_be_anywhere_and_drift() -> None:
         ({"type": "ask", "name": "next-condition"}, Asking("next-condition")),
         ({"type": "underrun", "samples": 128}, Underrun(128)),
         ({"type": "device-gone", "why": "unplugged"}, DeviceGone("unplugged")),
+        (
+            {"type": "speaker", "speaker": "headset", "output_latency_ms": None},
+            SpeakerChanged("headset", None),
+        ),
         (
             {"type": "played", "stretches": [[0, 10, 1.5]], "context_s": 1, "page_ms": 2},
             PlayedReport((Stretch(0, 10, 1.5),), 1.0, 2.0),

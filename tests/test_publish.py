@@ -289,7 +289,7 @@ def test_a_live_session_publishes_its_turns_marks_status_and_figures() -> None:
         updates.Mark(1, "first_audible", 300.0),
         updates.TurnOver(1, "ok", turn, "noisy"),
         updates.TurnOver(2, "interrupted", {"first_audible_ms": None}),
-        updates.PhaseChanged("lost", "unplugged"),
+        updates.PhaseChanged("no-device", "unplugged"),
         updates.PhaseChanged("listening"),
         updates.Saved(Path("runs/live-1"), 2, {"first_audible_ms": (1, 300.0, 300.0)}),
         updates.PhaseChanged("ended"),

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from voxmeter.client.live.microphone import Samples
     from voxmeter.client.live.publishing import Publishing
     from voxmeter.client.live.sound import Sound
-    from voxmeter.client.live.talk import Begin, Setup, Talk
-    from voxmeter.client.live.updates import Show
+    from voxmeter.client.live.talk import Setup, Talk
+    from voxmeter.client.live.updates import Begin, Show
     from voxmeter.client.publish import Status
     from voxmeter.suites.suite import Item
 

@@ -6,9 +6,9 @@ nobody who might interrupt it is there, and the reply itself would.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from voxmeter.client.clock import Clock
 from voxmeter.client.live.microphone import Samples
@@ -24,6 +24,14 @@ NOT_HEARD = (
 _NS = 1_000_000_000
 _WHILE_ASKING_MS = 5_000  # quiet inside of a question that is played does not end it
 _HEARD_WITHIN_S = 2.0
+
+
+class Until(Protocol):
+    """Waits until something is so."""
+
+    async def __call__(self, reached: Callable[[], bool], by_ns: int | None = None) -> None:
+        """Return when it is; it is looked at when sound comes, and at `by_ns`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +54,13 @@ class Aloud:
     Attributes:
         playback: What plays on the loudspeaker.
         exchange: Returns the connection in use, None before there is one.
-        until: Waits until something is so.
+        until: Waits until something is so, and looks at a moment at the latest, ns.
         clock: The clock for everything.
     """
 
     playback: Playback
     exchange: Callable[[], Exchange | None]
-    until: Callable[[Callable[[], bool]], Awaitable[None]]
+    until: Until
     clock: Clock
 
     async def ask(self, asked: Asked) -> bool:
@@ -75,7 +83,9 @@ class Aloud:
         await self.until(lambda: self.playback.pending == 0 or not exchange.ready)
         exchange.wait_longer(None)
         limit_ns = self.clock.now() + int(_HEARD_WITHIN_S * _NS)
-        await self.until(lambda: exchange.turns.number > before or self.clock.now() >= limit_ns)
+        await self.until(
+            lambda: exchange.turns.number > before or self.clock.now() >= limit_ns, limit_ns
+        )
         heard = exchange.turns.number > before
         await self.until(lambda: not exchange.turns.open)
         return heard

@@ -10,12 +10,12 @@ from types import ModuleType
 
 from voxmeter.client.clock import Clock
 from voxmeter.client.live import portaudio
-from voxmeter.client.live.card_opening import Opening
+from voxmeter.client.live.card_opening import Handover, Opening
 from voxmeter.client.live.devices import choose, devices
 from voxmeter.client.live.echo import EchoCanceller
 from voxmeter.client.live.portaudio import Complaints
-from voxmeter.client.live.signals import Tally
 from voxmeter.client.live.sound import Block, Played, Sound, SoundEvent, SoundFacts, Trouble
+from voxmeter.client.live.troubles import Tally
 from voxmeter.endpoints.errors import UserError
 
 _OPEN_S = 10.0
@@ -110,12 +110,18 @@ class Card:
         await self._open(library)
 
     async def _open(self, library: ModuleType) -> None:
+        handover = Handover()
         try:
             opening = await asyncio.to_thread(
-                portaudio.within, lambda: self._start(library), _OPEN_S
+                portaudio.within, lambda: handover.give(self._start(library)), _OPEN_S
             )
         except TimeoutError:
+            handover.abandon()
             raise _hangs() from None
+        except asyncio.CancelledError:
+            self._opening = handover.abandon()
+            await self._give_back()
+            raise
         self._opening = opening
         if self._ending.is_set():  # closed while it was being opened
             await self._give_back()
@@ -230,7 +236,8 @@ class Card:
     async def _give_back(self) -> None:
         opening, self._opening = self._opening, None
         if opening is not None:
-            with suppress(TimeoutError, Exception):  # it is gone: nothing about it matters now
+            # It is gone, or a system that hangs is left behind: neither matters now.
+            with suppress(TimeoutError, portaudio.load().PortAudioError):
                 await asyncio.to_thread(portaudio.within, opening.close, _CLOSE_S)
 
 

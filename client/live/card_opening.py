@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from threading import Lock
 from types import ModuleType
 
 from voxmeter.client.clock import Clock
-from voxmeter.client.live import card_streams
+from voxmeter.client.live import card_streams, portaudio
 from voxmeter.client.live.card_streams import Captured, Emitted
 from voxmeter.client.live.device_clock import DeviceClock
 from voxmeter.client.live.device_rate import RATE, Incoming, Outgoing
 from voxmeter.client.live.devices import Device
 from voxmeter.client.live.even_stamps import EvenStamps
 from voxmeter.client.live.playout_buffer import Stretch
-from voxmeter.client.live.signals import STEP_NS, Found, Tally, Watch
 from voxmeter.client.live.sound import Block, Played, SoundEvent, SoundFacts
+from voxmeter.client.live.troubles import STEP_NS, Found, Tally, Watch
 
 QUEUE_BLOCKS = 100
 """Two seconds: what may wait for the event loop before blocks of the microphone are dropped."""
@@ -90,10 +91,18 @@ class Opening:
         self._watch()
 
     def start(self) -> None:
-        """Let sound flow."""
+        """Let sound flow.
+
+        Raises:
+            Exception: PortAudio's own, if a device does not start; both are given back then.
+        """
         self._last_in_ns = self._last_out_ns = self._clock.now()
-        self._out.raw.start()
-        self._in.raw.start()
+        try:
+            self._out.raw.start()
+            self._in.raw.start()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Stop both and give them back; may hang with a system that hangs."""
@@ -143,11 +152,6 @@ class Opening:
         silent_ns = self._clock.now() - min(self._last_in_ns, self._last_out_ns)
         return self._gone or silent_ns > GONE_NS
 
-    @property
-    def heard_from(self) -> bool:
-        """Whether both directions have called at least once."""
-        return bool(self._captured) and bool(self._emitted)
-
     def steady(self) -> bool:
         """Throw away what came so far; return whether it has come evenly for some 200 ms.
 
@@ -169,7 +173,7 @@ class Opening:
         """Yield what came since the last time, and count the trouble in it."""
         dropped, self._dropped = self._dropped, 0
         if dropped:
-            tally.add([Found("dropped", dropped)])
+            tally.add([Found("dropped", dropped)], self._clock.now())
         while self._captured:
             yield from self._blocks(self._captured.popleft(), tally)
         for block in self._taken_emitted():
@@ -182,9 +186,10 @@ class Opening:
 
     def _blocks(self, block: Captured, tally: Tally) -> Iterator[Block]:
         taken_ns = self._taken_ns(block, tally)
-        tally.add(self._in_watch.look(block.frames, taken_ns, block.came_ns, flagged=block.flagged))
+        found = self._in_watch.look(block.frames, taken_ns, block.came_ns, flagged=block.flagged)
+        tally.add(found, block.came_ns)
         even_ns = self._in_even.even(block.frames, taken_ns)
-        tally.add(_apart(taken_ns, even_ns))
+        tally.add(_apart(taken_ns, even_ns), block.came_ns)
         for pcm, first_ns, came_ns in self._incoming.push(block.data, even_ns, block.came_ns):
             yield Block(pcm, first_ns, came_ns)
 
@@ -197,14 +202,13 @@ class Opening:
 
     def _played(self, block: Emitted, tally: Tally) -> Iterator[Played]:
         heard_ns = self._heard_ns(block, tally)
-        tally.add(
-            self._out_watch.look(block.frames, heard_ns, block.came_ns, flagged=block.flagged)
-        )
+        found = self._out_watch.look(block.frames, heard_ns, block.came_ns, flagged=block.flagged)
+        tally.add(found, block.came_ns)
         even_ns = self._out_even.even(block.frames, heard_ns)
-        tally.add(_apart(heard_ns, even_ns))
+        tally.add(_apart(heard_ns, even_ns), block.came_ns)
         for stretch in block.stretches:
             frame = self._frame + stretch.at
-            tally.add(self._starved(stretch, frame))
+            tally.add(self._starved(stretch, frame), block.came_ns)
             self._last = _Last(stretch.position + stretch.frames, frame + stretch.frames)
             position, samples = self.outgoing.played(stretch)
             yield Played(position, samples, even_ns + round(stretch.at * 1e9 / self._out.rate))
@@ -252,6 +256,30 @@ class Opening:
         )
 
 
+class Handover:
+    """Hands an opening from the thread that makes it to whoever waits, who may have gone."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._abandoned = False
+        self._opening: Opening | None = None
+
+    def give(self, opening: Opening) -> Opening:
+        """Hand it over, or close it where nobody waits any more; for the thread."""
+        with self._lock:
+            self._opening = opening
+            if not self._abandoned:
+                return opening
+        opening.close()
+        return opening
+
+    def abandon(self) -> Opening | None:
+        """Wait no longer; return what has been handed over already, for the caller to close."""
+        with self._lock:
+            self._abandoned = True
+            return self._opening
+
+
 def _apart(stamp_ns: int, even_ns: int) -> Iterator[Found]:
     """Yield stamps that have crept away from the even flow of samples, too slowly for a step."""
     if abs(stamp_ns - even_ns) > STEP_NS:
@@ -261,10 +289,10 @@ def _apart(stamp_ns: int, even_ns: int) -> Iterator[Found]:
 def _follow(device: DeviceClock, current_s: float, came_ns: int, tally: Tally | None) -> None:
     try:
         stepped_ns = device.check(current_s, came_ns)
-    except Exception:  # noqa: BLE001 - the stream has ended meanwhile; the last offset still holds
+    except portaudio.load().PortAudioError:  # the stream has ended; the last offset still holds
         return
     if stepped_ns and tally is not None:
-        tally.add([Found("clock-step", round(abs(stepped_ns) / 1e6))])
+        tally.add([Found("clock-step", round(abs(stepped_ns) / 1e6))], came_ns)
 
 
 def _notes(side: str, stream: card_streams.Stream) -> Iterator[str]:

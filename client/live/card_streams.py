@@ -1,4 +1,4 @@
-"""One opening of a microphone and a speaker: two streams of PortAudio, until one of them ends."""
+"""One direction of a device, opened as it can be, and what its callbacks hand over."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Stream:
     """One open direction.
 
     Attributes:
-        device: Where to.
+        device: The microphone or the speaker.
         rate: Frames a second.
         channels: Samples in a frame.
         latency_ms: What PortAudio says of it.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from voxmeter.client.capture import Capture, Utterance
-from voxmeter.client.live.saving import Finished, Heard
+from voxmeter.client.live.saving import Finished, Spoken
 from voxmeter.endpoints.codec import Traits
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ SPOILING = frozenset(
 """Troubles between a second before t0 and the first audible sample after which a latency does not
 count. `starved` is not one: there the endpoint was late, which is measured."""
 
-_WATCHED_NS = 1_000_000_000
+WATCHED_NS = 1_000_000_000
+"""How long before t0 a trouble still spoils a latency."""
 _MS = 1e6
 
 
@@ -78,7 +79,7 @@ def cut_out(
     traits = part.traits
     since_ns = turn.since_ns if traits.full_duplex else None
     cut = tape.cut(turn.number, turn.first, turn.last or last, part.reply_rate or 1, since_ns)
-    spoken = _spoken(turn, cut, part)
+    sent = _sent(turn, cut, part)
     header = {
         "t_ns": cut.taken_ns or turn.since_ns,
         "dir": "out",
@@ -87,10 +88,10 @@ def cut_out(
         "input_rate": part.rate,
         "frame_ms": traits.frame_ms,
         "lead_in_samples": 0,
-        "clip_samples": spoken.samples,
-        "onset_sample": spoken.onset_sample,
-        "speech_end_sample": spoken.end_sample,
-        "end_kind": spoken.end_kind,
+        "clip_samples": sent.samples,
+        "onset_sample": sent.onset_sample,
+        "speech_end_sample": sent.end_sample,
+        "end_kind": sent.end_kind,
         "latency_kind": "text" if traits.reply_channel == "text" else "live",
         "commit_after_ms": 0,
         "pacing": "real-time",
@@ -104,7 +105,7 @@ def cut_out(
         rows=[header, *cut.rows],
         audio=cut.audio,
         raw=cut.raw,
-        utterance=spoken,
+        utterance=sent,
         connect_ms=None if line is None else line.connect_ms,
         rtt_ms=None if line is None else line.rtt_ms,
         reply_text=turn.ear.text(),
@@ -122,13 +123,13 @@ def cut_out(
         capture,
         fields,
         turn.question,
-        Heard.of(cut.heard, cut.start),
+        Spoken.of(cut.spoken, cut.start),
         _audit(turn, part, facts),
         _spoiled(turn),
     )
 
 
-def _spoken(turn: Turn, cut: Cut, part: Part) -> Utterance:
+def _sent(turn: Turn, cut: Cut, part: Part) -> Utterance:
     samples = len(cut.sent) // 2
     end = min(max((turn.end or turn.onset + 1) - cut.start, 1), max(samples, 1))
     onset = min(max(turn.onset - cut.start, 0), end - 1)
@@ -161,6 +162,7 @@ def _audit(turn: Turn, part: Part, facts: SoundFacts) -> dict[str, Any]:
                 "count": one.count,
             }
             for one in turn.troubles
+            if one.last_ns >= min(turn.since_ns, t0_ns - WATCHED_NS)
         ],
     }
 
@@ -168,9 +170,9 @@ def _audit(turn: Turn, part: Part, facts: SoundFacts) -> dict[str, Any]:
 def _spoiled(turn: Turn) -> bool:
     if turn.t0_ns is None:
         return False
-    begin = turn.t0_ns - _WATCHED_NS
+    begin = turn.t0_ns - WATCHED_NS
     end = turn.first_audible_ns
     return any(
-        one.problem in SPOILING and begin <= one.t_ns and (end is None or one.t_ns <= end)
+        one.problem in SPOILING and begin <= one.last_ns and (end is None or one.t_ns <= end)
         for one in turn.troubles
     )

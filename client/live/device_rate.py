@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from voxmeter.client.audio import from_pcm16, to_pcm16
 from voxmeter.client.live.playout_buffer import PlayoutBuffer, Stretch
+from voxmeter.client.live.resampling import Resampler, Samples
 
 RATE = 48_000
 BLOCK = 960
 """20 ms of the session's rate."""
 
-_HELD_MS = 60
-
-
-class Resampler(Protocol):
-    """What we use of soxr's stream, which ships no types."""
-
-    def resample_chunk(self, x: NDArray[np.int16], *, last: bool = False) -> NDArray[np.int16]:
-        """Return what can be made of the samples so far."""
-        ...
+_HELD_MS = 40  # two callbacks of the speaker
 
 
 def one_channel(data: bytes, channels: int) -> NDArray[np.int16]:
@@ -48,7 +41,7 @@ class Incoming:
         self._rate = rate
         self._channels = channels
         self._stream = _resampler(rate, RATE)
-        self._stamps: deque[tuple[int, int, int]] = deque()  # device frame, taken_ns, came_ns
+        self._stamps: deque[tuple[int, int]] = deque()  # device frame, taken_ns
         self._pushed = 0
         self._out = np.zeros(0, np.int16)
         self._made = 0
@@ -58,10 +51,10 @@ class Incoming:
         samples = one_channel(data, self._channels)
         if self._stream is None and len(samples) == BLOCK and not len(self._out):
             return [(samples.tobytes(), taken_ns, came_ns)]
-        self._stamps.append((self._pushed, taken_ns, came_ns))
+        self._stamps.append((self._pushed, taken_ns))
         self._pushed += len(samples)
         if self._stream is not None:
-            samples = self._stream.resample_chunk(samples)
+            samples = _integers(self._stream.push(from_pcm16(samples.tobytes())))
         self._out = np.concatenate([self._out, samples])
         blocks = []
         while len(self._out) >= BLOCK:
@@ -75,7 +68,7 @@ class Incoming:
         frame = self._made * self._rate / RATE
         while len(self._stamps) > 1 and self._stamps[1][0] <= frame:
             self._stamps.popleft()
-        first, taken_ns, _ = self._stamps[0]
+        first, taken_ns = self._stamps[0]
         return taken_ns + round((frame - first) * 1e9 / self._rate)
 
 
@@ -112,7 +105,7 @@ class Outgoing:
         samples = np.frombuffer(pcm, np.int16)
         self._given += len(samples)
         if self._stream is not None:
-            samples = self._stream.resample_chunk(samples)
+            samples = _integers(self._stream.push(from_pcm16(samples.tobytes())))
             self._held = True
         self._put(samples)
 
@@ -123,7 +116,7 @@ class Outgoing:
     def flush(self) -> None:
         """Play what the resampler holds back if nothing came behind it in time."""
         if self._held and self._stream is not None and self._short:
-            self._put(self._stream.resample_chunk(np.zeros(0, np.int16), last=True))
+            self._put(_integers(self._stream.finish()))
             self._begin_again(self._given)
 
     @property
@@ -165,9 +158,8 @@ class Outgoing:
 
 
 def _resampler(old: int, new: int) -> Resampler | None:
-    if old == new:
-        return None
-    import soxr
+    return None if old == new else Resampler(old, new)
 
-    stream: Resampler = soxr.ResampleStream(old, new, 1, dtype="int16", quality="HQ")
-    return stream
+
+def _integers(samples: Samples) -> NDArray[np.int16]:
+    return np.frombuffer(to_pcm16(samples), np.int16)

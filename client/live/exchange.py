@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from voxmeter.client.audio import from_pcm16, to_pcm16
+from voxmeter.client.audio import from_pcm16
 from voxmeter.client.clock import Clock, utc_now
 from voxmeter.client.connection import Connection
 from voxmeter.client.ear import ear_for
-from voxmeter.client.live.cutting import Part, cut_out
-from voxmeter.client.live.microphone import Effect, Frame, Microphone, Samples
-from voxmeter.client.live.playback import Playback, Replies, dbfs
+from voxmeter.client.live.arriving import Arriving
+from voxmeter.client.live.cutting import WATCHED_NS, Part, cut_out
+from voxmeter.client.live.microphone import Effect, Frame, Microphone
+from voxmeter.client.live.playback import Playback, dbfs
 from voxmeter.client.live.saving import Finished
 from voxmeter.client.live.sound import Block, Played, Sound, Trouble
 from voxmeter.client.live.tape import Tape
-from voxmeter.client.live.turn import REPLY, Question, Turn, Turns
-from voxmeter.client.live.updates import Level, Notice, Phase, PhaseChanged, Show, Words
-from voxmeter.client.live.way import LEAD_IN_MS, Ended, Streamed, Way, way_to
+from voxmeter.client.live.turn import Question, Turn, Turns
+from voxmeter.client.live.turn_protocol import LEAD_IN_MS, Ended, turn_protocol
+from voxmeter.client.live.updates import Level, Phase, PhaseChanged, Show
 from voxmeter.client.servers.gate import Change, Gate
 from voxmeter.client.target import Target
-from voxmeter.endpoints.events import (
-    Event,
-    InputTranscript,
-    Interrupted,
-    ReplyAudio,
-    ReplyEnded,
-    ReplyText,
-    SpeechStarted,
-)
+from voxmeter.endpoints.events import Event
 
 _NS = 1_000_000_000
 STREAMED_QUIET_MS = 200
@@ -38,8 +29,6 @@ STREAMED_QUIET_MS = 200
 TURN_QUIET_MS = 700
 """Quiet that ends a turn where that is for us to say."""
 _NOISE_MS = 250  # shorter speech that nobody answers was none
-_CATCH_UP_MS = 200  # of a full-duplex stream may wait; more of its silence is left out
-_SILENT = 10 ** (-60 / 20)
 _KEPT_NS = 3 * _NS
 _TIDY_FRAMES = 50
 
@@ -47,7 +36,7 @@ Over = Callable[[Turn, Finished], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class TurnPlan:
     """What a turn that begins now is.
 
     Attributes:
@@ -70,9 +59,10 @@ class Exchange:
         playback: What plays on them; it outlives a connection.
         clock: The clock for everything.
         show: Who is told.
-        spoken: Returns what the turn of a number is, when it begins.
+        plan: Returns what the turn of a number is, when it begins.
         over: Called with every turn that is over.
         number: Of the last turn before this connection.
+        recent: What the devices said of late, before this connection too.
     """
 
     def __init__(
@@ -83,31 +73,40 @@ class Exchange:
         clock: Clock,
         show: Show,
         *,
-        spoken: Callable[[int], Spoken],
+        plan: Callable[[int], TurnPlan],
         over: Over,
         number: int,
+        recent: Sequence[Trouble] = (),
     ) -> None:
         self.turns = Turns()
         self.turns.number = number
         self.ready = False
         self.half_duplex = False  # whether the microphone hears nothing while a reply is played
         self._target, self._sound, self._playback = target, sound, playback
-        self._clock, self._show, self._spoken, self._over = clock, show, spoken, over
+        self._clock, self._show, self._plan, self._over = clock, show, plan, over
+        self._recent = recent
         self._traits = target.traits()
         self._tape = Tape(self.turns.number_of)
-        self._way: Way = way_to(target, clock, self._tape, self._heard)
+        self._protocol = turn_protocol(target, clock, self._tape, self._event)
+        self._arriving = Arriving(
+            self._traits,
+            self._protocol,
+            self.turns,
+            playback,
+            show,
+            interrupt=self.interrupt,
+            changed=self._changed_by_reply,
+        )
         self._closes = self._traits.turn_end != "silence" and not self._traits.full_duplex
         self._quiet_ms = TURN_QUIET_MS if self._closes else STREAMED_QUIET_MS
-        self._replies = Replies()
         self._microphone: Microphone | None = None
         self._gate: Gate | None = None
-        self._ended_replies: list[str] = []
         self._phase: Phase = "connecting"
         self._frame_samples, self._frames, self._counted = 0, 0, dict[str, float]()
 
     async def run(self) -> Ended:
         """Connect and stay until the connection is lost; return how."""
-        return await self._way.run(self._open)
+        return await self._protocol.run(self._open)
 
     @property
     def _replying(self) -> bool:
@@ -141,9 +140,9 @@ class Exchange:
         for turn in self.turns.open:
             turn.hops_ms.append(hop_ms)
         for frame in self._microphone.take(block, self._sound.facts.rate, effect):
-            self._way.frame(frame)
+            self._protocol.frame(frame)
             self._follow(frame)
-        self._tape.heard(self._microphone.taken)
+        self._tape.spoken(self._microphone.taken)
 
     def trouble(self, trouble: Trouble) -> None:
         """Take note of what may spoil the latency of a turn that is under way."""
@@ -152,7 +151,7 @@ class Exchange:
         self._playback.trouble(trouble.problem)
 
     def _open(self) -> None:
-        rate = self._way.rate
+        rate = self._protocol.rate
         self._frame_samples = rate * self._traits.frame_ms // 1000
         self._microphone = Microphone(rate, self._traits.frame_ms)
         self._gate = Gate(rate, self._quiet_ms)
@@ -169,8 +168,9 @@ class Exchange:
 
     def _tidy(self, frame: Frame) -> None:
         number = self.turns.number + (1 if self._traits.full_duplex else 0)
-        first = frame.start - int(_KEPT_NS * self._way.rate / _NS)
+        first = frame.start - int(_KEPT_NS * self._protocol.rate / _NS)
         self._tape.forget(number, first, self._clock.now() - _KEPT_NS)
+        self._tape.thin_out()
 
     def _changed(self, change: Change) -> None:
         current = self.turns.current
@@ -186,19 +186,19 @@ class Exchange:
 
     def _begin(self, onset: int, before: Turn | None) -> None:
         assert self._microphone is not None  # noqa: S101 - it was heard
-        rate = self._way.rate
+        rate = self._protocol.rate
         first = onset - LEAD_IN_MS * rate // 1000
         if before is not None and before.end is not None:
             first = max(first, (before.end + onset) // 2)
         if before is not None and self._closes:
             self.interrupt()
-        made = self._spoken(self.turns.number + 1)
+        plan = self._plan(self.turns.number + 1)
         patience = self._target.patience
         turn = Turn(
             number=self.turns.number + 1,
-            question=made.question,
-            condition=made.condition,
-            params=made.params,
+            question=plan.question,
+            condition=plan.condition,
+            params=plan.params,
             first=max(0, first),
             onset=onset,
             since_ns=self._microphone.taken_ns(max(0, first)),
@@ -207,96 +207,36 @@ class Exchange:
             ),
             started_at=utc_now().isoformat(timespec="milliseconds"),
         )
+        watched_ns = self._microphone.taken_ns(onset) - WATCHED_NS
+        turn.troubles += [one for one in self._recent if one.last_ns >= watched_ns]
         turn.ear.question_began(self._microphone.taken_ns(onset), onset / rate)
         self.turns.begin(turn)
-        self._way.began(turn)
+        self._protocol.began(turn)
 
     def _end(self, turn: Turn, end: int) -> None:
         assert self._microphone is not None  # noqa: S101 - it was heard
-        flows = self._replies.samples if self._traits.full_duplex else None
+        flows = self._arriving.replies.samples if self._traits.full_duplex else None
         turn.ended(end, self._microphone.taken_ns(end), reply_from=flows)
-        turn.ear.question_ended(turn.t0_ns or 0, end / self._way.rate)
-        self._way.ended(turn)
+        turn.ear.question_ended(turn.t0_ns or 0, end / self._protocol.rate)
+        self._protocol.ended(turn)
         self._mark(turn)
         self._say("reply" if turn.begun else "waiting")
 
     def _end_of(self, turn: Turn) -> int:
         """Return where the speech of a turn ends that nobody heard the end of."""
-        return turn.last or max(turn.onset + 1, self._frames * self._frame_samples)
+        return turn.last or max(turn.onset + 1, self._sent_samples)
 
-    # The endpoint's side
+    @property
+    def _sent_samples(self) -> int:
+        return self._frames * self._frame_samples
 
-    def _heard(self, t_ns: int, event: Event) -> None:
-        if isinstance(event, SpeechStarted):
-            self._talked_over()
-        if not isinstance(event, (*REPLY, InputTranscript)):
-            return
-        turn = self.turns.of(event)
-        match event:
-            case ReplyAudio():
-                self._sound_of(turn, t_ns, event)
-            case ReplyText(text):
-                self._show(Words("reply", turn.number if turn else self.turns.number, text))
-            case InputTranscript(text):
-                self._transcript(turn, text)
-                return
-            case Interrupted():
-                self._playback.clear()
-                self._ended_replies.clear()
-            case ReplyEnded(reason, name):
-                self._reply_ended(reason == "cancelled", name)
-            case _:
-                pass
-        if turn is not None:
-            if not isinstance(event, ReplyAudio):
-                turn.hear(t_ns, event)
-            self._mark(turn)
-            if turn.begun and turn is self.turns.current and turn.end is not None:
-                self._say("reply")
+    def _event(self, t_ns: int, event: Event) -> None:
+        self._arriving.event(t_ns, event)
 
-    def _sound_of(self, turn: Turn | None, t_ns: int, event: ReplyAudio) -> None:
-        start = self._replies.samples
-        try:
-            samples = self._replies.decode(event)
-        except (ValueError, RuntimeError) as error:
-            self._way.sounded(start, b"")
-            self._show(Notice(f"a piece of {event.encoding} could not be decoded: {error}"))
-            return
-        self._way.sounded(start, to_pcm16(samples))
-        rate = self._replies.rate
-        if turn is not None:
-            turn.hear(t_ns, ReplyAudio(to_pcm16(samples), "pcm16", rate, event.reply))
-            turn.sounds(start, samples, rate, self._playback.buffer_ms)
-        dropped = turn is not None and turn.interrupted
-        if not dropped and not self._may_skip(samples):
-            self._playback.play(samples, rate, start)
-
-    def _may_skip(self, samples: Samples) -> bool:
-        """Return whether silence of a stream that never ends is left out, to catch up with it."""
-        if not self._traits.full_duplex or self._playback.pending_ms < _CATCH_UP_MS:
-            return False
-        return not samples.size or float(np.abs(samples).max()) < _SILENT
-
-    def _talked_over(self) -> None:
-        """Stop a reply that came faster than it is heard: the endpoint believes it is over."""
-        answered = next((one for one in reversed(self.turns.open) if one.begun), None)
-        waiting = self._playback.pending > 0 and not self._traits.full_duplex
-        if answered is not None and answered.reply_over and waiting:
-            self.interrupt()
-
-    def _transcript(self, turn: Turn | None, text: str) -> None:
-        number = turn.number if turn is not None else self.turns.number
-        if turn is not None:
-            turn.transcript = text
-        self._show(Words("user", number, text.strip(), whole=True))
-
-    def _reply_ended(self, cancelled: bool, name: str) -> None:  # noqa: FBT001 - one of two ends
-        if cancelled:
-            self._playback.clear()
-            self._ended_replies.clear()
-            return
-        self._playback.flush()
-        self._ended_replies.append(name)
+    def _changed_by_reply(self, turn: Turn) -> None:
+        self._mark(turn)
+        if turn.begun and turn is self.turns.current and turn.end is not None:
+            self._say("reply")
 
     # What was played, and the end of a turn
 
@@ -315,20 +255,19 @@ class Exchange:
         turn = next((one for one in reversed(self.turns.open) if one.end is not None), None)
         if turn is None or turn.interrupted:
             return False
-        heard_ms = turn.heard_ms(self._clock.now())
+        played_ms = turn.played_ms(self._clock.now())
         turn.interrupted = True
         self._playback.clear()
-        self._ended_replies.clear()
-        self._tape.sent(self._clock.now(), "interrupt", None, heard_ms=heard_ms)
-        self._way.cancel(turn, heard_ms)
+        self._arriving.forget()
+        self._tape.sent(self._clock.now(), "interrupt", None, heard_ms=played_ms)
+        self._protocol.cancel(turn, played_ms)
         return True
 
     def tick(self) -> None:
         """Look whether a turn is over."""
         if self._playback.pending == 0:
-            for name in self._ended_replies:
-                self._way.played(name)
-            self._ended_replies.clear()
+            for name in self._arriving.played_out():
+                self._protocol.played(name)
         for turn in list(self.turns.open):
             if self._is_over(turn):
                 self._close(turn)
@@ -348,20 +287,21 @@ class Exchange:
         played = self._playback.pending == 0
         if turn.outcome is not None:
             return played
+        if self._protocol.ends_turns:
+            return False
         if turn is not current:
             talked_over = current is not None and current.end is not None
             return talked_over or (played and (turn.reply_over or not turn.begun))
         if turn.end is None or turn.t0_ns is None:
             return False
         over_ns = turn.ear.over_at()
-        lasts = isinstance(self._way, Streamed)  # else the session's own end is waited for
-        if lasts and over_ns is not None and now >= over_ns:
+        if over_ns is not None and now >= over_ns:
             self._playback.flush()
             return self._playback.pending == 0 or self._traits.full_duplex
         waited_s = (now - turn.t0_ns) / _NS
         if not turn.ear.answering and waited_s >= self._target.patience.first_reply_timeout_s:
             turn.outcome = ("ended" if turn.begun else "timeout"), None
-        if lasts and not turn.reply_over and waited_s >= self._target.patience.reply_limit_s:
+        if not turn.reply_over and waited_s >= self._target.patience.reply_limit_s:
             self.interrupt()
             turn.outcome = "truncated", None
         return turn.outcome == ("truncated", None)
@@ -369,25 +309,31 @@ class Exchange:
     def _close(self, turn: Turn) -> None:
         self.turns.open.remove(turn)
         self._mark(turn, settled=True)
-        spoken_ms = ((turn.end or turn.onset) - turn.onset) * 1000 / self._way.rate
+        spoken_ms = ((turn.end or turn.onset) - turn.onset) * 1000 / self._protocol.rate
         silent = turn.outcome is not None and turn.outcome[0] == "timeout"
         if silent and spoken_ms < _NOISE_MS and turn.number == self.turns.number:
             self.turns.number -= 1  # a cough: what comes next takes its place
         else:
-            line = self._way.line if isinstance(self._way, Streamed) else None
-            part = self._part(line)
-            last = self._frames * self._frame_samples
-            made = cut_out(turn, self._tape, part, last, line, self._way.tag, self._sound.facts)
-            self._over(turn, made)
-        self._tape.forget(turn.number, (turn.end or turn.first), self._clock.now() - _KEPT_NS)
+            self._over(turn, self._cut_out(turn))
+        first = min([turn.end or turn.first, *(one.first for one in self.turns.open)])
+        before = min([turn.number + 1, *(one.number for one in self.turns.open)])
+        self._tape.forget(before - 1, first, self._clock.now() - _KEPT_NS)
         if not self.turns.open and self.ready:
             self._say("listening")
+
+    def _cut_out(self, turn: Turn) -> Finished:
+        protocol, facts = self._protocol, self._sound.facts
+        part = self._part(protocol.line)
+        last = self._sent_samples
+        return cut_out(turn, self._tape, part, last, protocol.line, protocol.tag, facts)
 
     def _part(self, line: Connection | None) -> Part:
         counted = {} if line is None else dict(line.usage)
         usage = {name: count - self._counted.get(name, 0) for name, count in counted.items()}
         self._counted = counted
-        return Part(self._traits, self._way.rate, self._replies.rate, self._quiet_ms, usage)
+        return Part(
+            self._traits, self._protocol.rate, self._arriving.replies.rate, self._quiet_ms, usage
+        )
 
     def _mark(self, turn: Turn, *, settled: bool = False) -> None:
         for mark in turn.new_marks(settled=settled):

@@ -22,13 +22,13 @@ from voxmeter.client.live.sound import (
     SoundFacts,
     Trouble,
 )
+from voxmeter.client.live.troubles import Found, Tally
 from voxmeter.client.live.web_clock import PageClock, SoundClock
 from voxmeter.client.live.web_outbox import Outbox
 from voxmeter.client.live.web_wire import RATE, Devices, MicrophoneFrame, PlayedReport
 
 _MAX_EVENTS = 200
 _LATE_MS = 200.0
-_QUIET_NS = 1_000_000_000  # one trouble of a kind a second is enough to read
 _NS = 1_000_000_000
 _PATHS = 100
 
@@ -47,7 +47,7 @@ class PageSound:
         self._news = asyncio.Event()
         self._over = False
         self._unread = 0
-        self._said: dict[Problem, tuple[int, int]] = {}
+        self._tally = Tally()
         self._given = self._reported = self._cleared = 0
         self._last: Played | None = None
         self._begun: deque[tuple[int, int]] = deque(maxlen=_PATHS)
@@ -104,9 +104,8 @@ class PageSound:
         dropped = self._outbox.sound(self._given, pcm)
         self._given += len(pcm) // 2
         if dropped:
-            self._trouble(
-                "dropped", "the page does not take the reply: its end is dropped", dropped
-            )
+            text = "the page does not take the reply: {count} samples at its end are dropped"
+            self._note(Found("dropped", dropped, text))
 
     def clear(self) -> int:
         """Throw away what is not played yet; return how many samples, by the last report."""
@@ -121,6 +120,8 @@ class PageSound:
 
     def end(self) -> None:
         """Take note that the page has gone for good."""
+        for trouble in self._tally.take_all(self._clock.now()):
+            self._put(trouble)
         self._over = True
         self._news.set()
 
@@ -131,15 +132,18 @@ class PageSound:
             return "a frame of the microphone that came before"
         samples = len(frame.pcm) // 2
         if missing := frame.number - expected:
-            text = f"the page lost {missing} blocks of the microphone"
-            self._trouble("dropped", text, missing)
+            text = "the page lost {count} blocks of the microphone"
+            self._note(Found("dropped", missing, text))
         self._next_frame = frame.number + 1
         self._check_times(frame, samples)
         taken_ms = self._sound_clock.page_ms(frame.context_s)
         taken_ms -= self._devices.input_latency_ms or 0.0
         length_ns = samples * _NS // RATE
-        taken_ns = min(self._page.t_ns(taken_ms), came_ns - length_ns)  # never before it was
+        # A reading of the page's clock that is a little off must not make a block come before its
+        # last sample was taken.
+        taken_ns = min(self._page.t_ns(taken_ms), came_ns - length_ns)
         self._microphone_ms.append((came_ns - taken_ns - length_ns) / 1e6)
+        self._tell()
         self._put(Block(frame.pcm, taken_ns, came_ns))
         return None
 
@@ -161,35 +165,39 @@ class PageSound:
 
     def underrun(self, samples: int) -> None:
         """Take note that the page had nothing to play in the middle of a reply."""
-        text = f"nothing of the reply was there for {1e3 * samples / RATE:.0f} ms"
-        self._trouble("starved", text, samples)
+        text = "nothing of the reply was there for {count} ms"
+        self._note(Found("starved", round(1e3 * samples / RATE), text))
 
     def device_gone(self, why: str) -> None:
         """Take note that the page looks for another microphone."""
-        self._trouble("lost", f"the page lost its sound: {why}")
+        self._put_at_once("lost", f"the page lost its sound: {why}")
 
     def device_back(self, devices: Devices) -> None:
         """Take note of the devices that the page has now."""
         self._devices = devices
         self._sound_clock = SoundClock()
-        self._trouble("back", f"the page has a microphone: {devices.microphone}")
+        self._put_at_once("back", f"the page has a microphone: {devices.microphone}")
+
+    def speaker_changed(self, speaker: str, output_latency_ms: float | None) -> None:
+        """Take note that the page plays on another speaker; its microphone goes on."""
+        self._devices = replace(self._devices, speaker=speaker, output_latency_ms=output_latency_ms)
 
     def clock_set(self, step_ms: float) -> None:
         """Take note that the page's clock does not go with what it was before."""
         self._sound_clock = SoundClock()
-        self._trouble("clock-step", f"the page's clock moved by {step_ms:.1f} ms")
+        self._note(Found("clock-step", round(abs(step_ms)), "the page's clock moved by {count} ms"))
 
     def _check_times(self, frame: MicrophoneFrame, samples: int) -> None:
         end_s = frame.context_s + samples / RATE
         behind = self._sound_clock.note(end_s, frame.page_ms)
         if behind is not None:
-            text = f"the browser stopped its sound for {behind:.0f} ms"
-            self._trouble("time-step", text, round(behind))
+            text = "the browser stopped its sound for {count} ms"
+            self._note(Found("time-step", round(behind), text))
             self._outbox.say({"type": "reopen-microphone"})  # what it held back is late from now on
         late_ms = frame.page_ms - self._sound_clock.page_ms(end_s)
         if late_ms > _LATE_MS:
-            text = f"the page was busy: a block waited {late_ms:.0f} ms in it"
-            self._trouble("late-callback", text, round(late_ms))
+            text = "the page was busy: a block waited {count} ms in it"
+            self._note(Found("late-callback", round(late_ms), text))
 
     def _put_out(self, now: int) -> int:
         """Return where the page must be by now: what was reported, and what has passed since."""
@@ -205,14 +213,20 @@ class PageSound:
             if position == heard.position:
                 self._speaker_ms.append((heard.heard_ns - given_ns) / 1e6)
 
-    def _trouble(self, problem: Problem, text: str, count: int = 1) -> None:
+    def _note(self, found: Found) -> None:
+        self._tally.add([found], self._clock.now())
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell what a second has passed for since the last of its kind."""
+        for trouble in self._tally.take(self._clock.now()):
+            self._put(trouble)
+
+    def _put_at_once(self, problem: Problem, text: str) -> None:
         now = self._clock.now()
-        quiet_until, held = self._said.get(problem, (0, 0))
-        if problem not in ("lost", "back") and now < quiet_until:
-            self._said[problem] = (quiet_until, held + count)
-            return
-        self._said[problem] = (now + _QUIET_NS, 0)
-        self._put(Trouble(problem, text, now, count + held))
+        for trouble in self._tally.take_all(now):
+            self._put(trouble)
+        self._put(Trouble(problem, text, now))
 
     def _put(self, event: SoundEvent) -> None:
         if self._over:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import IO
 
 from voxmeter.client.live.updates import (
+    Begin,
     Level,
+    LiveTalk,
     Mark,
     Notice,
     PhaseChanged,
@@ -23,15 +26,13 @@ from voxmeter.client.live.updates import (
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints.errors import UserError
 
-if TYPE_CHECKING:
-    from voxmeter.client.live.talk import Begin, Talk
-
 KEYS = "Keys, each with Enter: m mute, i interrupt, c next condition, s save, q quit."
 
 _PHASES = {
     "connecting": "connecting",
     "listening": "listening: speak when you like",
-    "lost": "connection lost",
+    "disconnected": "no connection to the endpoint",
+    "no-device": "no microphone or no speaker",
     "ended": "ended",
 }
 _MARKS = {
@@ -66,8 +67,13 @@ async def run(begin: Begin) -> None:
     keyed = sys.stdin is not None and sys.stdin.isatty()
     if keyed:
         print_line(KEYS)
-    with _keys(talk, sys.stdin) if keyed else _no_keys():
+    pressed = Pressed(talk)
+    if keyed:
+        _listen(pressed, sys.stdin)
+    try:
         await talk.run()
+    finally:
+        await pressed.saved()
 
 
 class Lines:
@@ -130,20 +136,18 @@ def figures_said(figures: Mapping[str, tuple[int, float, float]]) -> str:
 
 
 def print_line(text: str) -> None:
-    """Print one line at once, also where nobody reads it any more."""
-    print(text, flush=True)
+    """Print one line at once; where nobody reads any more, it and all that follows go nowhere."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
-@contextmanager
-def _no_keys() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _keys(talk: Talk, stream: IO[str]) -> Iterator[None]:
-    """Let lines of a stream control a talk; its reading ends with the process."""
+def _listen(pressed: Pressed, stream: IO[str]) -> None:
+    """Let lines of a stream press keys; its reading ends with the process."""
     loop = asyncio.get_running_loop()
-    pressed = Pressed(talk)
 
     def read() -> None:
         for line in stream:
@@ -151,16 +155,15 @@ def _keys(talk: Talk, stream: IO[str]) -> Iterator[None]:
                 loop.call_soon_threadsafe(pressed.key, line.strip().lower())
 
     threading.Thread(target=read, name="keys", daemon=True).start()
-    yield
 
 
 class Pressed:
     """Does what a key stands for."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: LiveTalk) -> None:
         self._talk = talk
         self._muted = False
-        self._saving: asyncio.Task[None] | None = None
+        self._saving: set[asyncio.Task[None]] = set()
 
     def key(self, key: str) -> None:
         """Take one key; others than those of `KEYS` are explained."""
@@ -174,11 +177,16 @@ class Pressed:
             case "c":
                 print_line(f"- from the next turn on: {printable(self._talk.next_condition())}")
             case "s":
-                self._saving = asyncio.ensure_future(self._save())
+                task = asyncio.get_running_loop().create_task(self._save(), name="save")
+                self._saving.add(task)
             case "q":
                 self._talk.stop()
             case _:
                 print_line(KEYS)
+
+    async def saved(self) -> None:
+        """Return when all that was asked for is saved."""
+        await asyncio.gather(*self._saving)
 
     async def _save(self) -> None:
         try:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import soxr
 from numpy.typing import NDArray
 
 from voxmeter.client.audio import from_pcm16, to_pcm16
@@ -71,15 +70,25 @@ class _Run:
 
 
 class Replies:
-    """Decodes the replies of one connection to one stream at one rate, that of its first piece."""
+    """Decodes the replies of one connection to one stream at one rate, that of its first piece.
+
+    Attributes:
+        rate: Samples a second of the stream; 0 before anything came.
+        samples: How many there are in it by now.
+    """
 
     def __init__(self) -> None:
         self.rate = 0
         self.samples = 0
         self._decoders: dict[tuple[str, str, int], Decoder] = {}
+        self._resampler: Resampler | None = None  # where a reply has another rate than the first
+        self._rate = 0  # of what goes into it
 
     def decode(self, event: ReplyAudio) -> NDArray[np.float32]:
         """Return the samples, shape (n,), that a piece completes; the next in the stream.
+
+        Of a reply at another rate than the first one's, a filter keeps the last 4 ms at most until
+        the next piece or `finish`.
 
         Raises:
             ValueError: If it cannot be decoded.
@@ -90,10 +99,24 @@ class Replies:
         if key not in self._decoders:
             self._decoders[key] = decoder(event.encoding, event.rate)
         samples = from_pcm16(self._decoders[key].decode(event.data).tobytes())
-        if event.rate != self.rate:
-            samples = np.asarray(soxr.resample(samples, event.rate, self.rate), dtype=np.float32)
+        if event.rate != self._rate:
+            self._rate = event.rate
+            self._resampler = None if event.rate == self.rate else Resampler(event.rate, self.rate)
+        if self._resampler is not None:
+            samples = self._resampler.push(samples)
         self.samples += samples.size
         return samples
+
+    def finish(self) -> NDArray[np.float32]:
+        """Return what the filter holds back of a reply that has ended, shape (n,); may be empty."""
+        rest = np.zeros(0, np.float32) if self._resampler is None else self._resampler.finish()
+        self.samples += rest.size
+        self.forget()
+        return rest
+
+    def forget(self) -> None:
+        """Begin the next reply with an empty filter."""
+        self._resampler, self._rate = None, 0
 
 
 class Playback:

@@ -24,7 +24,7 @@ _INSTALL = (
     "brew install portaudio (macOS)"
 )
 _stuck: list[Thread] = []
-_owed: list[int] = []
+_start_counts: list[int] = []
 """How often PortAudio was started, taken from sounddevice's count while a call hangs."""
 
 
@@ -61,8 +61,8 @@ def look_again() -> ModuleType:
     if any(thread.is_alive() for thread in _stuck):
         return library
     state = vars(library)
-    state["_initialized"] += sum(_owed)
-    _owed.clear()
+    state["_initialized"] += sum(_start_counts)
+    _start_counts.clear()
     try:
         while state["_initialized"]:  # 0 where the last start failed
             state["_terminate"]()  # the package documents these two for this purpose
@@ -145,7 +145,7 @@ def within(action: Callable[[], Result], limit_s: float) -> Result:
     if thread.is_alive():
         _stuck.append(thread)
         state = vars(load())
-        _owed.append(state["_initialized"])
+        _start_counts.append(state["_initialized"])
         state["_initialized"] = 0  # its exit handler would wait for the stream for ever
         raise TimeoutError
     if failed:

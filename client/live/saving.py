@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -36,12 +37,13 @@ Row = dict[str, Any]
 FIGURES = ("first_packet_ms", "first_audible_ms", "reply_end_ms")
 """Latencies of which a running n, p50 and p90 are shown."""
 
+_WHICH_DEVICES = ("rate", "microphone", "speaker", "host", "stamps")
 _QUIET_AFTER_MS = 500  # that is looked at behind the end which the gate found
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What a microphone heard in a turn, as its device took it.
+class Spoken:
+    """What the user spoke in a turn, as the microphone took it.
 
     Resampling smears a hard edge over a few ms, so that the end of speech is found before it.
 
@@ -79,17 +81,19 @@ class Finished:
         capture: Its log and audio; the utterance has the bounds that were found as it was spoken.
         fields: The fields of its line in `trials.jsonl` that are known.
         question: What it is kept as.
-        heard: What the microphone heard; the end of the user's speech is found in that.
+        spoken: What the microphone took; the end of the user's speech is found in that.
         audit: What the audit says besides, such as `hop_ms`.
         spoiled: Whether the device spoiled its latency.
+        devices: Through which it was spoken, where that is to be noted.
     """
 
     capture: Capture
     fields: dict[str, Any]
     question: Question
-    heard: Heard
+    spoken: Spoken
     audit: Mapping[str, Any] = field(default_factory=dict)
     spoiled: bool = False
+    devices: SoundFacts | None = None
 
 
 def finish_turn(made: Finished, attempt: Attempt) -> Row:
@@ -99,24 +103,24 @@ def finish_turn(made: Finished, attempt: Attempt) -> Row:
     """
     from voxmeter.scoring.speech import speech_bounds
 
-    capture, spoken = made.capture, made.capture.utterance
+    capture, sent = made.capture, made.capture.utterance
     fields = dict(attempt.fields)
-    if spoken is not None and spoken.samples:
-        heard = made.heard
-        near = spoken.end_sample + _QUIET_AFTER_MS * spoken.rate // 1000
-        samples = from_pcm16(heard.pcm)[: heard.sample(near, spoken.rate)]
-        bounds = speech_bounds(samples, heard.rate) if samples.size else None
+    if sent is not None and sent.samples:
+        spoken = made.spoken
+        near = sent.end_sample + _QUIET_AFTER_MS * sent.rate // 1000
+        samples = from_pcm16(spoken.pcm)[: spoken.sample(near, sent.rate)]
+        bounds = speech_bounds(samples, spoken.rate) if samples.size else None
         if bounds is not None:
-            end = min(max(1, heard.at(bounds.end_sample, spoken.rate)), spoken.samples)
-            onset = min(heard.at(bounds.onset_sample, spoken.rate), end - 1)
-            spoken = replace(spoken, onset_sample=onset, end_sample=end, end_kind=bounds.kind)
-            capture.utterance = spoken
+            end = min(max(1, spoken.at(bounds.end_sample, sent.rate)), sent.samples)
+            onset = min(spoken.at(bounds.onset_sample, sent.rate), end - 1)
+            sent = replace(sent, onset_sample=onset, end_sample=end, end_kind=bounds.kind)
+            capture.utterance = sent
         capture.rows[0] |= {
-            "onset_sample": spoken.onset_sample,
-            "speech_end_sample": spoken.end_sample,
-            "end_kind": spoken.end_kind,
+            "onset_sample": sent.onset_sample,
+            "speech_end_sample": sent.end_sample,
+            "end_kind": sent.end_kind,
         }
-        fields["clip"] = _clip(spoken)
+        fields["clip"] = _clip(sent)
     row = finish(capture, replace(attempt, fields=fields))
     row["audit"] |= made.audit
     row["audit"]["latency_valid"] = row["audit"]["latency_valid"] and not made.spoiled
@@ -129,13 +133,13 @@ def _ready() -> None:
     assert speech is not None  # noqa: S101 - loaded, which is all
 
 
-def _clip(spoken: Utterance) -> Row:
-    samples = from_pcm16(spoken.pcm)
+def _clip(sent: Utterance) -> Row:
+    samples = from_pcm16(sent.pcm)
     return {
-        "sha256": sha256(Pcm(samples, spoken.rate)),
-        "ms": round(len(samples) * 1000 / spoken.rate, 3),
-        "speech_end_ms": round(spoken.end_sample * 1000 / spoken.rate, 3),
-        "end_kind": spoken.end_kind,
+        "sha256": sha256(Pcm(samples, sent.rate)),
+        "ms": round(len(samples) * 1000 / sent.rate, 3),
+        "speech_end_ms": round(sent.end_sample * 1000 / sent.rate, 3),
+        "end_kind": sent.end_kind,
     }
 
 
@@ -147,14 +151,15 @@ class Keeping:
         endpoint: Its name.
         parent: Where the folder is made.
         redactor: Knows every secret of the bench.
-        facts: What is known of the devices.
+        facts: What is known of the devices at the beginning.
     """
 
     def __init__(
         self, bench: Bench, endpoint: str, parent: Path, redactor: Redactor, facts: SoundFacts
     ) -> None:
         self._bench, self._endpoint, self._parent = bench, endpoint, parent
-        self._redactor, self._facts = redactor, facts
+        self._redactor = redactor
+        self._devices = [_device_row(facts, utc_now().isoformat(timespec="milliseconds"))]
         self._stack = ExitStack()
         self._worker = self._stack.enter_context(Worker("finisher"))
         self._items: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -184,6 +189,9 @@ class Keeping:
             attempt = Attempt(made.fields, paths, self._redactor)
             row = await self._finished(made, attempt)
             await asyncio.to_thread(self._append, made.question, row)
+            if made.devices is not None:
+                since = str(made.fields["started_at"])
+                await asyncio.to_thread(self._note_devices, _device_row(made.devices, since))
             return row
 
     async def _finished(self, made: Finished, attempt: Attempt) -> Row:
@@ -260,8 +268,17 @@ class Keeping:
             self.folder.write_items(())
         return self.folder
 
+    def _note_devices(self, row: Row) -> None:
+        """Write down the devices of a turn where they are others than those of the one before."""
+        if all(row[name] == self._devices[-1][name] for name in _WHICH_DEVICES):
+            return
+        self._devices.append(row)
+        folder = self._folder()
+        folder.run["live"]["devices"] = self._devices
+        folder.replace("run.json", json.dumps(folder.run, ensure_ascii=False, indent=2) + "\n")
+
     def _record(self) -> Row:
-        bench, facts = self._bench, self._facts
+        bench = self._bench
         kept = [one for one in bench.endpoints if one.name == self._endpoint]
         shown = bench.model_copy(update={"endpoints": tuple(kept)})
         return {
@@ -278,15 +295,20 @@ class Keeping:
             "instructions": {one.name: instructions_hash(one) for one in kept},
             "live": {
                 "endpoint": self._endpoint,
-                "devices": {
-                    "rate": facts.rate,
-                    "microphone": facts.microphone,
-                    "speaker": facts.speaker,
-                    "host": facts.host,
-                    "stamps": facts.stamps,
-                    "input_latency_ms": facts.input_latency_ms,
-                    "output_latency_ms": facts.output_latency_ms,
-                    "notes": list(facts.notes),
-                },
+                "devices": self._devices,
             },
         }
+
+
+def _device_row(facts: SoundFacts, since: str) -> Row:
+    return {
+        "since": since,
+        "rate": facts.rate,
+        "microphone": facts.microphone,
+        "speaker": facts.speaker,
+        "host": facts.host,
+        "stamps": facts.stamps,
+        "input_latency_ms": facts.input_latency_ms,
+        "output_latency_ms": facts.output_latency_ms,
+        "notes": list(facts.notes),
+    }

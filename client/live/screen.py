@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -14,43 +13,11 @@ from textual.widgets import Footer, Static
 
 from voxmeter.client.live import screen_state
 from voxmeter.client.live.screen_state import ScreenState
-from voxmeter.client.live.sound import SoundFacts
-from voxmeter.client.live.updates import Controls, Notice, Show, Side, Update
+from voxmeter.client.live.updates import Begin, Notice, Side, Update
 from voxmeter.endpoints.errors import UserError
 
 _DRAWS_PER_S = 20
 _NARROW = 70
-
-
-class Talk(Controls, Protocol):
-    """A live session as a screen sees it."""
-
-    @property
-    def endpoint(self) -> str:
-        """Name of whom one talks to."""
-        ...
-
-    @property
-    def facts(self) -> SoundFacts:
-        """What is known of the devices."""
-        ...
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """Names of the conditions that one can speak in."""
-        ...
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """What a user should know before the first word."""
-        ...
-
-    async def run(self) -> None:
-        """Talk until the session is stopped; save."""
-        ...
-
-
-Begin = Callable[[Show], Talk]
 
 
 class LiveScreen(App[None]):

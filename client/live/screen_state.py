@@ -33,7 +33,8 @@ _PHASES: Mapping[Phase, str] = {
     "user": "you speak",
     "waiting": "waiting for the reply",
     "reply": "the reply plays",
-    "lost": "no connection or no device",
+    "disconnected": "no connection to the endpoint",
+    "no-device": "no microphone or no speaker",
     "ended": "over",
 }
 _MARKS = {

@@ -61,14 +61,21 @@ class Trouble:
     Attributes:
         problem: What kind of thing it is.
         text: The same in plain words, with what to do about it where there is something.
-        t_ns: When it was seen.
+        t_ns: When it was seen; of several at once, the first.
         count: How many samples, blocks or ms, whichever `text` speaks of.
+        until_ns: When the last of several at once was seen; None where it was one.
     """
 
     problem: Problem
     text: str
     t_ns: int
     count: int = 1
+    until_ns: int | None = None
+
+    @property
+    def last_ns(self) -> int:
+        """When it was last seen."""
+        return self.t_ns if self.until_ns is None else self.until_ns
 
 
 SoundEvent = Block | Played | Trouble
@@ -108,7 +115,7 @@ class Sound(Protocol):
 
     @property
     def facts(self) -> SoundFacts:
-        """What is known of the devices; may change after a `Trouble` of kind `back`."""
+        """What is known of the devices; may change at any moment, the rate with `back` only."""
         ...
 
     def events(self) -> AsyncIterator[SoundEvent]:

@@ -7,7 +7,8 @@ front end shows and controls.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,14 +17,21 @@ from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.live.aloud import NOT_HEARD, Aloud, Asked
-from voxmeter.client.live.exchange import Exchange, Spoken
+from voxmeter.client.live.chosen_condition import ChosenCondition
+from voxmeter.client.live.exchange import Exchange, TurnPlan
 from voxmeter.client.live.playback import JITTER_BUFFER_MS, Playback
-from voxmeter.client.live.saving import Finished, Keeping, Row
+from voxmeter.client.live.saving import Finished, Keeping
 from voxmeter.client.live.sound import Block, Played, Sound, SoundFacts, Trouble
-from voxmeter.client.live.stream_effects import Condition, condition
-from voxmeter.client.live.turn import LIVE, Question, Turn, own_question
-from voxmeter.client.live.updates import Notice, PhaseChanged, Running, Saved, Show, TurnOver
-from voxmeter.client.live.way import Ended
+from voxmeter.client.live.turn import Question, Turn, own_question
+from voxmeter.client.live.turn_protocol import Ended
+from voxmeter.client.live.updates import (
+    Notice,
+    PhaseChanged,
+    Saved,
+    Show,
+    Update,
+)
+from voxmeter.client.live.writing import Writing
 from voxmeter.endpoints.errors import ClipError, UserError
 
 if TYPE_CHECKING:
@@ -31,16 +39,15 @@ if TYPE_CHECKING:
     from voxmeter.client.redaction import Redactor
     from voxmeter.client.target import Target
 
-CLEAN = "clean"
 HEADSET = (
     "Wear a headset: from a loudspeaker the reply goes back into the microphone, and is taken for "
     "you."
 )
 _NS = 1_000_000_000
-_TICK_NS = 20_000_000
+_SILENCE_NS = 20_000_000
 _WAITS_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # before the next attempt to connect; then it is given up
-_SILENCE_MS = 20
 _LEFT_TO_PLAY_S = 3.0
+_RECENT_TROUBLES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +71,8 @@ class Setup:
     jitter_buffer_ms: int = JITTER_BUFFER_MS
 
 
-Begin = Callable[[Show], "Talk"]
-BeginWith = Callable[[Sound, Show], "Talk"]
-
-
 class Talk:
-    """One talk; implements `updates.Controls`.
+    """One talk; implements `updates.LiveTalk`.
 
     Args:
         setup: Whom to talk to, and where it is kept.
@@ -79,25 +82,20 @@ class Talk:
 
     Attributes:
         fault: Why it ended, where that was not the user's wish.
-        answered: Whether any turn was answered.
     """
 
     def __init__(
         self, setup: Setup, sound: Sound, show: Show, *, clock: Clock | None = None
     ) -> None:
         self.fault: str | None = None
-        self.answered = False
         self._setup, self._sound, self._show = setup, sound, show
         self._clock = clock or SystemClock()
         self._monitor = LoopMonitor(self._clock)
-        seed = setup.bench.run.seed
-        self._conditions: list[Condition] = [
-            condition(one.name, one.chain, f"{seed}/{one.name}/live")
-            for one in setup.bench.conditions
-        ]
-        self._wanted = self._now = 0  # 0 is clean
+        self._condition = ChosenCondition(setup.bench)
         self._muted = False
-        self._lost_ns: int | None = None
+        self._without_device = asyncio.Event()
+        self._phase = PhaseChanged("connecting")
+        self._troubles: deque[Trouble] = deque(maxlen=_RECENT_TROUBLES)
         self._playback = Playback(sound, setup.jitter_buffer_ms)
         self._exchange: Exchange | None = None
         self._number = 0
@@ -107,8 +105,12 @@ class Talk:
         self._keeping = Keeping(
             setup.bench, setup.target.name, setup.parent, setup.redactor, self.facts
         )
-        self._group: asyncio.TaskGroup | None = None
-        self._writing: set[asyncio.Task[None]] = set()
+        self._writing: Writing | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether any turn was answered."""
+        return self._writing is not None and self._writing.answered
 
     @property
     def endpoint(self) -> str:
@@ -125,7 +127,7 @@ class Talk:
     @property
     def conditions(self) -> tuple[str, ...]:
         """Names of the conditions that `next_condition` goes through."""
-        return (CLEAN, *(one.name for one in self._conditions))
+        return self._condition.names
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -151,13 +153,10 @@ class Talk:
 
     def next_condition(self) -> str:
         """Speak in the next condition from the next turn on; return its name."""
-        self._wanted = (self._wanted + 1) % (len(self._conditions) + 1)
-        if self._wanted:
-            wanted = self._conditions[self._wanted - 1]
-            if wanted.left_out:
-                left_out = ", ".join(wanted.left_out)
-                self._show(Notice(f'"{wanted.name}" without {left_out}: not possible live.'))
-        return self.conditions[self._wanted]
+        name, left_out = self._condition.next()
+        if left_out:
+            self._show(Notice(f'"{name}" without {", ".join(left_out)}: not possible live.'))
+        return name
 
     async def save(self) -> Path:
         """Write what was said so far as a run folder; return its path.
@@ -165,8 +164,8 @@ class Talk:
         Raises:
             UserError: If the disk is full.
         """
-        if self._group is not None:
-            await asyncio.wait({*self._writing, self._later(self._keeping.make())})
+        if self._writing is not None:
+            await self._writing.make_folder()
         path = self.folder
         if path is None:  # the disk is full: the talk ends, and says so
             raise UserError(str(self._setup.parent), "could not be written to", "free some space")
@@ -188,10 +187,12 @@ class Talk:
         self._keeping.warm()
         try:
             async with self._monitor.watching(), asyncio.TaskGroup() as group:
-                self._group = group
+                self._writing = Writing(
+                    self._keeping, self._monitor, self._clock, self._show, group
+                )
                 tasks = [
                     group.create_task(self._hear_sound(), name="sound"),
-                    group.create_task(self._tick(), name="tick"),
+                    group.create_task(self._send_silence(), name="silence"),
                     group.create_task(self._stay_connected(), name="connection"),
                 ]
                 if self._setup.questions:
@@ -199,21 +200,19 @@ class Talk:
                 try:
                     await self._stopped.wait()
                 finally:
-                    await self._wind_up(tasks)
-                    self._group = None
+                    await self._wind_up(tasks, self._writing)
         except BaseExceptionGroup as errors:
             raise first_of(errors) from None
         finally:
             await self._finish()
 
-    async def _wind_up(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+    async def _wind_up(self, tasks: Sequence[asyncio.Task[None]], writing: Writing) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
         if self._exchange is not None:
             self._exchange.close()
-        if self._writing:
-            await asyncio.wait(set(self._writing))
+        await writing.wait()
 
     async def _finish(self) -> None:
         """Close the folder; with its summary and report, if there is anything in it."""
@@ -239,7 +238,7 @@ class Talk:
                     self._playback.played(event)
                 case Trouble():
                     self._trouble(event)
-            self._wake()
+            self._look()
         self.stop()  # whoever listened is gone
 
     def _block(self, block: Block) -> None:
@@ -247,46 +246,63 @@ class Talk:
         if exchange is None:
             return
         if not exchange.turns.speaking:
-            self._now = self._wanted
-        effect = self._conditions[self._now - 1] if self._now else None
-        exchange.block(block, effect, muted=self._muted)
+            self._condition.begin_turn()
+        exchange.block(block, self._condition.effect, muted=self._muted)
 
     def _trouble(self, trouble: Trouble) -> None:
+        self._troubles.append(trouble)
         self._show(Notice(trouble.text, serious=trouble.problem in {"lost", "dropped"}))
         if trouble.problem == "lost":
-            self._lost_ns = self._clock.now()
-        elif trouble.problem == "back":
-            self._lost_ns = None
+            self._without_device.set()
+            self._show(PhaseChanged("no-device", trouble.text))
+        elif trouble.problem == "back" and self._without_device.is_set():
+            self._without_device.clear()
+            self._show(self._phase)
         if self._exchange is not None:
             self._exchange.trouble(trouble)
 
-    async def _tick(self) -> None:
-        """Look every 20 ms whether something is over; with no device, send silence meanwhile."""
-        due = self._clock.now()
+    def _tell(self, update: Update) -> None:
+        """Show what an exchange tells; while there is no device, that is the phase."""
+        if isinstance(update, PhaseChanged):
+            self._phase = update
+            if self._without_device.is_set():
+                return
+        self._show(update)
+
+    async def _send_silence(self) -> None:
+        """Stand in for the microphone while there is no device, so that the talk goes on."""
+        silence_ms = _SILENCE_NS // 1_000_000
         while True:
-            due = max(due + _TICK_NS, self._clock.now())
-            await self._clock.sleep_until(due)
-            if self._lost_ns is not None:
-                silence = bytes(2 * (self.facts.rate * _SILENCE_MS // 1000))
+            await self._without_device.wait()
+            due = self._clock.now()
+            while self._without_device.is_set():
+                due = max(due + _SILENCE_NS, self._clock.now())
+                await self._clock.sleep_until(due)
                 now = self._clock.now()
-                self._block(Block(silence, now - _TICK_NS, now))
-            if self._exchange is not None:
-                self._exchange.tick()
-            self._wake()
+                silence = bytes(2 * (self.facts.rate * silence_ms // 1000))
+                self._block(Block(silence, now - _SILENCE_NS, now))
+                self._look()
+
+    def _look(self) -> None:
+        """See whether something is over, now that time has passed: blocks are what measures it."""
+        if self._exchange is not None:
+            self._exchange.tick()
+        self._woken.set()
 
     async def _stay_connected(self) -> None:
         waits = iter(_WAITS_S)
         while True:
-            self._show(PhaseChanged("connecting"))
+            self._tell(PhaseChanged("connecting"))
             self._exchange = exchange = Exchange(
                 self._setup.target,
                 self._sound,
                 self._playback,
                 self._clock,
-                self._show,
-                spoken=self._spoken,
+                self._tell,
+                plan=self._plan,
                 over=self._over,
                 number=self._number,
+                recent=self._troubles,
             )
             ended = await exchange.run()
             waits = iter(_WAITS_S) if exchange.ready else waits
@@ -303,7 +319,9 @@ class Talk:
         """Let what came of a reply be heard out."""
         exchange.lost(ended)
         limit_ns = self._clock.now() + int(_LEFT_TO_PLAY_S * _NS)
-        await self._until(lambda: not exchange.turns.open or self._clock.now() >= limit_ns)
+        await self._until(
+            lambda: not exchange.turns.open or self._clock.now() >= limit_ns, limit_ns
+        )
         exchange.close()
         self._playback.clear()
 
@@ -317,37 +335,17 @@ class Talk:
                 self.stop()
         else:
             self._show(Notice(f"{said}; connecting again in {wait_s:g} s", serious=True))
-        self._show(PhaseChanged("lost", said))
+        self._tell(PhaseChanged("disconnected", said))
 
     # Turns
 
-    def _spoken(self, number: int) -> Spoken:
-        params = {} if not self._now else dict(self._conditions[self._now - 1].params)
-        return Spoken(self._question or own_question(number), self.conditions[self._now], params)
+    def _plan(self, number: int) -> TurnPlan:
+        condition = self._condition
+        return TurnPlan(self._question or own_question(number), condition.name, condition.params)
 
     def _over(self, turn: Turn, made: Finished) -> None:
-        made.capture.ended_ns = self._clock.now()
-        made.capture.lags = self._monitor.between(turn.since_ns, made.capture.ended_ns)
-        self._later(self._write(turn, made))
-
-    def _later(self, writing: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Do what writes to the folder, and let nobody but a fault end it before it is done."""
-        assert self._group is not None  # noqa: S101 - turns end while it runs
-        task = self._group.create_task(writing, name="write")
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
-        return task
-
-    async def _write(self, turn: Turn, made: Finished) -> None:
-        if turn.question.suite == LIVE:
-            turn.question.row["question"] = turn.transcript.strip()
-        made.fields.update(self._keeping.key(turn.question, turn.condition))
-        row = await self._keeping.keep(made)
-        self.answered = self.answered or row["status"] == "ok"
-        self._show(TurnOver(turn.number, _status(turn, row), row["latency"], turn.condition))
-        self._show(Running(self._keeping.figures()))
-        if row["fault"]:
-            self._show(Notice(str(row["fault"])))
+        assert self._writing is not None  # noqa: S101 - turns end while it runs
+        self._writing.turn_over(turn, replace(made, devices=self.facts))
 
     # Questions that are asked aloud
 
@@ -361,23 +359,20 @@ class Talk:
                 fault = str(error)
             if fault:
                 self._show(Notice(f"{asked.question.item}: {fault}", serious=True))
-                name = self.conditions[self._now]
-                row = self._keeping.never_heard(asked.question, name, fault)
-                await asyncio.wait({self._later(row)})
+                assert self._writing is not None  # noqa: S101 - it runs
+                await self._writing.never_heard(asked.question, self._condition.name, fault)
         self.stop()
 
-    def _wake(self) -> None:
+    async def _until(self, reached: Callable[[], bool], by_ns: int | None = None) -> None:
+        """Return when something is so; it is looked at whenever a block comes, and at `by_ns`."""
+        async with asyncio.TaskGroup() as group:
+            alarm = None if by_ns is None else group.create_task(self._wake_at(by_ns), name="alarm")
+            while not reached():
+                self._woken.clear()
+                await self._woken.wait()
+            if alarm is not None:
+                alarm.cancel()
+
+    async def _wake_at(self, t_ns: int) -> None:
+        await self._clock.sleep_until(t_ns)
         self._woken.set()
-
-    async def _until(self, reached: Callable[[], bool]) -> None:
-        while not reached():
-            self._woken.clear()
-            await self._woken.wait()
-
-
-def _status(turn: Turn, row: Row) -> str:
-    return (
-        "interrupted"
-        if (turn.interrupted or turn.cut) and row["status"] == "ok"
-        else str(row["status"])
-    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from voxmeter.client.capture import Recorder, size_of
@@ -46,7 +46,7 @@ class Cut:
     Attributes:
         rows: Its log without the header, in the order of time.
         sent: What was sent, 16-bit, from the first frame in `rows` on.
-        heard: What the microphone heard meanwhile, at the device's rate and without a condition;
+        spoken: What the microphone took meanwhile, at the device's rate and without a condition;
             all of one rate.
         start: Place of that frame's first sample in the outgoing stream.
         taken_ns: When that sample was at the converter.
@@ -56,7 +56,7 @@ class Cut:
 
     rows: list[Row]
     sent: bytes
-    heard: tuple[Taken, ...]
+    spoken: tuple[Taken, ...]
     start: int
     taken_ns: int
     audio: list[tuple[int, bytes]]
@@ -82,7 +82,7 @@ class Tape(Recorder):
         self._undecoded: deque[Row] = deque()
         self._blocks: deque[Taken] = deque()
 
-    def heard(self, taken: Taken) -> None:
+    def spoken(self, taken: Taken) -> None:
         """Keep a block of the microphone as it was taken."""
         self._blocks.append(taken)
 
@@ -114,6 +114,13 @@ class Tape(Recorder):
     def sounded(self, start: int, pcm: bytes) -> None:
         """Note the samples of the oldest reply audio whose samples are not noted yet."""
         self._sounds.append(_Sound(self._undecoded.popleft(), start, pcm))
+
+    def sounded_more(self, pcm: bytes) -> None:
+        """Note samples that a filter held back: they belong to the newest reply audio too."""
+        if not self._sounds:
+            return  # of a reply whose turn is over
+        last = self._sounds.pop()
+        self._sounds.append(replace(last, pcm=last.pcm + pcm))
 
     def played(self, put: Put, t_ns: int) -> None:
         """Note what a loudspeaker played of the reply stream."""
@@ -156,14 +163,14 @@ class Tape(Recorder):
         return Cut(
             [dict(row) for row in rows],
             b"".join(one.frame.pcm for one in frames),
-            self._heard_in(first, end, frames),
+            self._spoken_in(first, end, frames),
             frames[0].frame.start if frames else first,
             frames[0].frame.taken_ns if frames else 0,
             [(place[id(one.row)], one.pcm) for one in sounds],
             [(place[key], text) for key, text in self._texts.items() if key in place],
         )
 
-    def _heard_in(self, first: int, end: int, frames: Sequence[_Sent]) -> tuple[Taken, ...]:
+    def _spoken_in(self, first: int, end: int, frames: Sequence[_Sent]) -> tuple[Taken, ...]:
         """Return the blocks of a part of the stream; of two devices, those of the later one."""
         if not frames:
             return ()
@@ -175,9 +182,9 @@ class Tape(Recorder):
         """Drop what no later turn needs.
 
         Args:
-            turn: The last turn that has been cut.
+            turn: The last turn that has been cut, as have all before it.
             first: First sample of the outgoing stream that is still needed.
-            before_ns: What was heard of replies before this moment goes too, when its turn has
+            before_ns: What arrived of replies before this moment goes too, when its turn has
                 been cut.
         """
         while self._sent and self._sent[0].frame.end <= first:
@@ -189,8 +196,13 @@ class Tape(Recorder):
             for row in self.rows
             if self._tags.get(id(row), 0) <= turn and row["t_ns"] < before_ns
         }
-        # While nobody speaks the newest rows are enough, so that an hour of it takes no memory.
-        gone |= {id(row) for row in self.rows[:-_MOST_ROWS]} if len(gone) < len(self.rows) else gone
+        self._drop(gone)
+
+    def thin_out(self) -> None:
+        """Drop all but the newest rows, where no turn is open: an hour of it takes no memory."""
+        self._drop({id(row) for row in self.rows[:-_MOST_ROWS]})
+
+    def _drop(self, gone: set[int]) -> None:
         if not gone:
             return
         self.rows = [row for row in self.rows if id(row) not in gone]

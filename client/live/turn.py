@@ -73,6 +73,9 @@ def own_question(number: int) -> Question:
 class Turn:
     """What is known of a turn so far.
 
+    Four things are told apart: what the user has spoken, what has arrived of the reply, what has
+    been played of it, and what the device said meanwhile.
+
     Attributes:
         number: From 1.
         question: What it is kept as.
@@ -90,6 +93,16 @@ class Turn:
         interrupted: Whether the user cut its reply by hand.
         cut: Whether its reply was taken back by the endpoint.
         transcript: What the endpoint believes the user said.
+        note: What is wrong with its reply, in words; None where nothing is.
+        replies: Names of the replies that belong to it, where the protocol names them.
+        begun: Whether anything of its reply has arrived.
+        reply_over: Whether the endpoint said that its reply is over.
+        first_packet_ns: When the first audio of its reply arrived.
+        arrived: First sample in the reply stream of what has arrived of it, and one past the last.
+        puts: What has been played of it, in order.
+        troubles: What the device said from a second before its onset on.
+        hops_ms: How long each block of the microphone waited for us in it, ms.
+        buffer_ms: What its reply waited before it was played; None before any of it arrived.
     """
 
     number: int
@@ -116,7 +129,7 @@ class Turn:
     puts: list[Put] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     hops_ms: list[float] = field(default_factory=list)
-    heard: tuple[int, int] | None = None
+    arrived: tuple[int, int] | None = None
     buffer_ms: int | None = None
     _detector: QuietDetector | None = None
     _detected_from: int = 0
@@ -175,19 +188,19 @@ class Turn:
             self._detector, self._rate = QuietDetector(rate), rate
             self._detected_from = start
         self._detector.feed(samples)
-        self.heard = (self.heard[0] if self.heard else start, start + samples.size)
+        self.arrived = (self.arrived[0] if self.arrived else start, start + samples.size)
 
     def played(self, put: Put) -> bool:
         """Take what was put out; return whether any of it is this turn's."""
-        if self.heard is None or put.sample + put.samples <= self.heard[0]:
+        if self.arrived is None or put.sample + put.samples <= self.arrived[0]:
             return False
-        if put.sample >= self.heard[1]:
+        if put.sample >= self.arrived[1]:
             return False
         self.puts.append(put)
         return True
 
-    def heard_ms(self, now_ns: int) -> int:
-        """Return how much of the reply has been heard by now, ms."""
+    def played_ms(self, now_ns: int) -> int:
+        """Return how much of the reply has been played by now, ms."""
         samples = 0.0
         for put in self.puts:
             passed = (now_ns - put.heard_ns) * self._rate / _NS
@@ -217,17 +230,17 @@ class Turn:
     def first_audible_ns(self) -> int | None:
         """When the first audible sample of its reply was put out, None while it was not."""
         onset = None if self._detector is None else self._detector.onset
-        return None if onset is None else self._heard_ns(self._detected_from + onset)
+        return None if onset is None else self._played_ns(self._detected_from + onset)
 
     def _reply_end_ns(self) -> int | None:
         last = None if self._detector is None else self._detector.last_audible
         if last is None or not self.puts:
             return None
-        t_ns = self._heard_ns(self._detected_from + last - 1)
+        t_ns = self._played_ns(self._detected_from + last - 1)
         end = self.puts[-1]
         return t_ns or end.heard_ns + end.samples * _NS // self._rate
 
-    def _heard_ns(self, sample: int) -> int | None:
+    def _played_ns(self, sample: int) -> int | None:
         for put in reversed(self.puts):
             if put.sample <= sample < put.sample + put.samples:
                 return put.heard_ns + (sample - put.sample) * _NS // self._rate

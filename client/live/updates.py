@@ -10,9 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from voxmeter.client.live.sound import Sound, SoundFacts
+
 Side = Literal["user", "reply"]
 MarkName = Literal["speech_end", "first_packet", "first_audible", "reply_end"]
-Phase = Literal["connecting", "listening", "user", "waiting", "reply", "lost", "ended"]
+Phase = Literal[
+    "connecting",
+    "listening",
+    "user",  # the user speaks
+    "waiting",  # for the reply
+    "reply",  # it is played
+    "disconnected",  # the endpoint is gone
+    "no-device",  # the microphone or the speaker is gone
+    "ended",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +137,37 @@ class Controls(Protocol):
     def stop(self) -> None:
         """End the session; what was said is saved."""
         ...
+
+
+class LiveTalk(Controls, Protocol):
+    """A live session as a front end sees it."""
+
+    @property
+    def endpoint(self) -> str:
+        """Name of whom one talks to."""
+        ...
+
+    @property
+    def facts(self) -> SoundFacts:
+        """What is known of the devices."""
+        ...
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Names of the conditions that one can speak in, the one it begins with first."""
+        ...
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What a user should read before the first word."""
+        ...
+
+    async def run(self) -> None:
+        """Talk until the sound's events end or `stop`; save."""
+        ...
+
+
+Begin = Callable[[Show], LiveTalk]
+"""Makes a session that shows what happens."""
+BeginWith = Callable[[Sound, Show], LiveTalk]
+"""Likewise, on a sound."""

@@ -15,8 +15,9 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from voxmeter.client.clock import Clock
-from voxmeter.client.live.web_door import PageDoor, new_token
-from voxmeter.client.live.web_visit import BeginWith, Visit
+from voxmeter.client.live.updates import BeginWith
+from voxmeter.client.live.web_access import PageAccess, new_token
+from voxmeter.client.live.web_connection import PageConnection
 from voxmeter.client.live.web_wire import MAX_BYTES
 from voxmeter.client.servers.stamped import StampedServerConnection
 from voxmeter.endpoints.errors import UserError
@@ -88,7 +89,7 @@ class Room:
         self._begin = begin
         self._clock = clock
         self._stay = stay
-        self._inside: Visit | None = None
+        self._inside: PageConnection | None = None
         self._tabs = 0
 
     async def handle(self, connection: StampedServerConnection) -> None:
@@ -96,25 +97,25 @@ class Room:
         if self._tabs >= _MAX_TABS:
             await connection.close(_TRY_LATER, "too many tabs are open")
             return
-        visit = Visit(connection, self._clock, self._begin)
+        page = PageConnection(connection, self._clock, self._begin)
         self._tabs += 1
         try:
-            await visit.run(self._admit)
+            await page.run(self._admit)
         except Exception as fault:  # noqa: BLE001 - is raised where the room was opened
             self._end(fault)
         finally:
             self._tabs -= 1
-            if self._inside is visit:
+            if self._inside is page:
                 self._inside = None
-                if visit.error is not None or not (self._stay or visit.replaced):
-                    self._end(visit.error)
+                if page.error is not None or not (self._stay or page.replaced):
+                    self._end(page.error)
 
-    async def _admit(self, visit: Visit) -> None:
+    async def _admit(self, page: PageConnection) -> None:
         while self._inside is not None:
-            await visit.taking_over()
+            await page.taking_over()
             if self._inside is not None:
                 await self._inside.replace()
-        self._inside = visit
+        self._inside = page
 
     def _end(self, fault: Exception | None) -> None:
         if self.done.done():
@@ -127,13 +128,13 @@ class Room:
 
 @asynccontextmanager
 async def _serving(room: Room, clock: Clock, port: int) -> AsyncIterator[str]:
-    door = PageDoor(new_token(), port)
+    access = PageAccess(new_token(), port)
 
     def admit(connection: ServerConnection, request: Request) -> Response | None:
         assert isinstance(connection, StampedServerConnection)  # noqa: S101 - made below
         connection.clock = clock
         headers = {name.lower(): value for name, value in request.headers.raw_items()}
-        answer = door.answer(request.path, headers)
+        answer = access.answer(request.path, headers)
         if answer is None:
             return None
         status = answer.status
@@ -161,8 +162,8 @@ async def _serving(room: Room, clock: Clock, port: int) -> AsyncIterator[str]:
     except OSError as error:
         raise _taken(port, error) from error
     async with server:
-        door = PageDoor(door.token, server.sockets[0].getsockname()[1])
-        yield door.url
+        access = PageAccess(access.token, server.sockets[0].getsockname()[1])
+        yield access.url
 
 
 def _quiet_logger() -> logging.Logger:

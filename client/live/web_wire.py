@@ -84,6 +84,19 @@ class Devices:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeakerChanged:
+    """The page plays on another speaker; the microphone is as it was.
+
+    Attributes:
+        speaker: The browser's name for it.
+        output_latency_ms: What it says of its sound output by now.
+    """
+
+    speaker: str
+    output_latency_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """Samples that the page put out without a gap, the first at `context_s`."""
 
@@ -138,7 +151,15 @@ class Malformed:
 
 
 FromPage = (
-    MicrophoneFrame | Pong | Devices | PlayedReport | Underrun | Asking | DeviceGone | Malformed
+    MicrophoneFrame
+    | Pong
+    | Devices
+    | SpeakerChanged
+    | PlayedReport
+    | Underrun
+    | Asking
+    | DeviceGone
+    | Malformed
 )
 
 
@@ -193,6 +214,8 @@ def _told(found: Mapping[str, Any]) -> FromPage:
                 _latency(found, "output_latency_ms"),
                 _processing(found),
             )
+        case "speaker":
+            return SpeakerChanged(_name(found, "speaker"), _latency(found, "output_latency_ms"))
         case "played":
             stretches = _stretches(found)
             context_s, page_ms = _time(found, "context_s"), _time(found, "page_ms")

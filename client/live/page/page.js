@@ -36,7 +36,7 @@ const audio = new Audio({
   underrun: (samples) => link?.say({ type: "underrun", samples }),
   lost: (why) => {
     link?.say({ type: "device-gone", why });
-    phase("lost");
+    phase("no-device");
     gate(["The sound is gone", `${capital(why)}. The session goes on without it.`], "Open it again", () => openAudio(), true);
   },
 });
@@ -155,7 +155,7 @@ const match = {
     drawTurns();
     drawFigures();
   },
-  phase: ({ phase: name, detail }) => { phase(name); if (detail && (name === "lost" || name === "ended")) notice(detail, true); },
+  phase: ({ phase: name, detail }) => { phase(name); if (detail && (name === "disconnected" || name === "ended")) notice(detail, true); },
   words,
   mark: ({ turn, name, ms: value }) => { if (value !== null) { turnOf(turn).marks[name] = value; drawTurns(); } },
   "turn-over": (message) => { turnOf(message.turn).status = message.status; last = message; drawTurns(); drawFigures(); },
@@ -278,7 +278,9 @@ at("comfort").onchange = changeDevices;
 at("speakers").onchange = async ({ target }) => {
   try {
     await audio.speakTo(target.value, target.selectedOptions[0].textContent);
-    tellDevices(audio.facts());
+    if (!audio.stream) return; // its name goes with the microphone, once there is one
+    const { speaker, output_latency_ms } = audio.facts();
+    link?.say({ type: "speaker", speaker, output_latency_ms });
   } catch (error) { notice(`The speaker cannot be changed: ${error.message}`, true); }
 };
 navigator.mediaDevices?.addEventListener("devicechange", () => { if (audio.stream) showDevices(); });

@@ -1,7 +1,7 @@
 // The sentences of the page, and how figures are written.
 export const NO_MICROPHONE = {
   insecure: ["The browser gives no microphone to this address", "It does so on 127.0.0.1, localhost and https only. Open the address that the program printed, on the machine that it runs on."],
-  worklet: ["The browser cannot handle the sound", "This page needs AudioWorklet at 48 kHz. Take a recent Chromium, Chrome, Edge or Firefox; in Firefox the sound card must run at 48 kHz."],
+  worklet: ["The browser cannot handle the sound", "This page needs AudioWorklet at 48 kHz. Take a recent Chromium, Chrome or Edge."],
   NotAllowedError: ["The microphone is not allowed", "Allow it for this page: by the sign left of the address, and in the system's own settings for privacy. Then try again."],
   NotFoundError: ["There is no microphone", "Plug one in, or switch it on in the system's settings for sound. Then try again."],
   NotReadableError: ["The microphone cannot be opened", "Another program may have it for itself, or the system refuses it. Close what else uses it. Then try again."],
@@ -18,7 +18,7 @@ export const GONE = {
 };
 export const GONE_OTHERWISE = ["The program is gone", "It has ended, or cannot be reached. If it still runs in its terminal, connect again; otherwise start `voxmeter live --web` again, and open the address that it prints."];
 
-export const PHASES = { ready: "ready", connecting: "connecting", listening: "listening", user: "you speak", waiting: "waiting", reply: "reply", lost: "no sound", ended: "over" };
+export const PHASES = { ready: "ready", connecting: "connecting", listening: "listening", user: "you speak", waiting: "waiting", reply: "reply", disconnected: "no connection", "no-device": "no sound", ended: "over" };
 
 export const ms = (value) => (value === null || value === undefined || !Number.isFinite(value) ? "–" : `${Math.round(value)}`);
 export const named = (metric) => metric.replace(/_ms$/, "").replaceAll("_", " ");

@@ -1,4 +1,4 @@
-"""The signals by which trouble of a device is seen: its flags alone miss most of it.
+"""The signs by which trouble of a device is seen: its flags alone miss most of it.
 
 Under PulseAudio a callback that was blocked for half a second raises no flag at all. So four things
 are looked at: the flags, the device's own stamps against the frames that it moved, how late a
@@ -31,10 +31,17 @@ _LARGEST = {"time-step", "late-callback", "clock-step"}
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One sign of trouble: what, and how many or how much."""
+    """One sign of trouble.
+
+    Attributes:
+        problem: What.
+        count: How many or how much.
+        text: How it is told, with `{count}` in it; empty: as is usual for a sound card.
+    """
 
     problem: Problem
     count: int = 1
+    text: str = ""
 
 
 class Watch:
@@ -75,30 +82,47 @@ class Watch:
             yield Found("late-callback", round(late_ns / 1e6))
 
 
+@dataclass(slots=True)
+class _Held:
+    """Signs of one kind that are not told yet."""
+
+    first_ns: int
+    last_ns: int
+    count: int
+
+
 class Tally:
     """Sums signs up, so that one kind of trouble is told once a second at the most."""
 
     def __init__(self) -> None:
-        self._counts: dict[Problem, int] = {}
-        self._told_ns: dict[Problem, int] = {}
+        self._held: dict[tuple[Problem, str], _Held] = {}
+        self._told_ns: dict[tuple[Problem, str], int] = {}
 
-    def add(self, found: Iterable[Found]) -> None:
-        """Count what was found."""
+    def add(self, found: Iterable[Found], seen_ns: int) -> None:
+        """Count what was found at a moment."""
         for one in found:
-            before = self._counts.get(one.problem, 0)
+            kind = one.problem, one.text or _TEXTS[one.problem]
+            held = self._held.setdefault(kind, _Held(seen_ns, seen_ns, 0))
             worst = one.problem in _LARGEST
-            self._counts[one.problem] = max(before, one.count) if worst else before + one.count
+            held.count = max(held.count, one.count) if worst else held.count + one.count
+            held.first_ns = min(held.first_ns, seen_ns)
+            held.last_ns = max(held.last_ns, seen_ns)
 
     def take(self, now_ns: int) -> list[Trouble]:
         """Return what is to be told now."""
         due = [
-            problem
-            for problem in self._counts
-            if now_ns - self._told_ns.get(problem, now_ns - _PAUSE_NS) >= _PAUSE_NS
+            kind
+            for kind in self._held
+            if now_ns - self._told_ns.get(kind, now_ns - _PAUSE_NS) >= _PAUSE_NS
         ]
-        return [self._tell(problem, now_ns) for problem in due]
+        return [self._tell(kind, now_ns) for kind in due]
 
-    def _tell(self, problem: Problem, now_ns: int) -> Trouble:
-        count = self._counts.pop(problem)
-        self._told_ns[problem] = now_ns
-        return Trouble(problem, _TEXTS[problem].format(count=count), now_ns, count)
+    def take_all(self, now_ns: int) -> list[Trouble]:
+        """Return all that is not told yet: nothing may come after it."""
+        return [self._tell(kind, now_ns) for kind in list(self._held)]
+
+    def _tell(self, kind: tuple[Problem, str], now_ns: int) -> Trouble:
+        held, (problem, text) = self._held.pop(kind), kind
+        self._told_ns[kind] = now_ns
+        until_ns = None if held.last_ns == held.first_ns else held.last_ns
+        return Trouble(problem, text.format(count=held.count), held.first_ns, held.count, until_ns)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
 
 from websockets.exceptions import ConnectionClosed
 
 from voxmeter.client.clock import Clock
 from voxmeter.client.live.page_sound import PageSound
-from voxmeter.client.live.sound import Sound
-from voxmeter.client.live.updates import Controls, Show, Update
+from voxmeter.client.live.updates import BeginWith, LiveTalk, Update
 from voxmeter.client.live.web_clock import ROUND_S, PageClock, Reading
 from voxmeter.client.live.web_outbox import Outbox
 from voxmeter.client.live.web_show import shown
@@ -25,6 +23,7 @@ from voxmeter.client.live.web_wire import (
     MicrophoneFrame,
     PlayedReport,
     Pong,
+    SpeakerChanged,
     Underrun,
     read,
 )
@@ -41,32 +40,6 @@ _PONG_LIMIT_S = 2.0
 _NS = 1_000_000_000
 ENDED, REPLACED, POLICY = 4000, 4001, 1008
 """Codes that the websocket is closed with; the page has a sentence for each."""
-
-
-class LiveTalk(Controls, Protocol):
-    """A live session, as its page sees it."""
-
-    @property
-    def endpoint(self) -> str:
-        """Name of the endpoint."""
-        ...
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """Names of what can be spoken in, the one it begins with first."""
-        ...
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """Sentences that stand on the page from the start."""
-        ...
-
-    async def run(self) -> None:
-        """Talk until the sound's events end or `stop`; save."""
-        ...
-
-
-BeginWith = Callable[[Sound, Show], LiveTalk]
 
 
 class Quota:
@@ -87,7 +60,7 @@ class Quota:
         return True
 
 
-class Visit:
+class PageConnection:
     """A page, its websocket, and the one session that is talked through it.
 
     Attributes:
@@ -115,7 +88,7 @@ class Visit:
         self._saving: asyncio.Task[None] | None = None
         self._faults = 0
 
-    async def run(self, admit: Callable[[Visit], Awaitable[None]]) -> None:
+    async def run(self, admit: Callable[[PageConnection], Awaitable[None]]) -> None:
         """Serve the page until it goes or its session is over, and has been saved.
 
         Args:
@@ -155,7 +128,7 @@ class Visit:
         if message is not None:
             self._outbox.say(message)
 
-    async def _host(self, admit: Callable[[Visit], Awaitable[None]]) -> None:
+    async def _host(self, admit: Callable[[PageConnection], Awaitable[None]]) -> None:
         await admit(self)
         await self._clock_known.wait()
         self._outbox.say({"type": "welcome"})
@@ -212,6 +185,8 @@ class Visit:
                 sound.device_back(message)
             case Devices() if not self._devices.done():
                 self._devices.set_result(message)
+            case SpeakerChanged(speaker, output_latency_ms) if sound is not None:
+                sound.speaker_changed(speaker, output_latency_ms)
             case MicrophoneFrame() if sound is not None:
                 return sound.frame(came_ns, message)
             case PlayedReport() if sound is not None:

@@ -46,7 +46,7 @@ def new_token() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PageDoor:
+class PageAccess:
     """Decides about every request.
 
     Attributes:
