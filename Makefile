@@ -2,9 +2,11 @@
 # make live    install them and talk to the embedded assistant by microphone
 # make test    install and run all tests
 # make fuzz    feed every codec and every reader whatever comes, for FUZZ_S seconds in all
+# make soak    2,000 trials of which a tenth is broken on purpose: each has to be accounted for
+# make kill-test   kill -9 at POINTS random points, and full disks: what is resumed is whole
 # make coverage   say what each protocol's own tests leave out of its files
 # make conformance   install genuine servers of others and talk to them (CONTRIBUTING.md)
-.PHONY: bench bench-full live test conformance conformance-moshi fuzz coverage check install install-dev lock lock-genuine format clean notice
+.PHONY: bench bench-full live test conformance conformance-moshi fuzz soak kill-test coverage check install install-dev lock lock-genuine format clean notice
 .DELETE_ON_ERROR:
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name))))
@@ -60,6 +62,18 @@ fuzz-%: install .genuine/atheris/installed
 	$(PYTHON) -m venv --clear .genuine/$*
 	.genuine/$*/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
 	@touch $@
+
+# Against the metronome and a proxy that breaks connections; minutes. SOAK="--trials 20000" for longer.
+SOAK ?=
+soak: install-dev
+	PYTHONPATH=src $(BIN)/python tests/soak.py $(SOAK)
+
+# Every resumed run has to equal one that nothing disturbed. SEED=2 tries other points.
+POINTS ?= 200
+SEED ?= 1
+kill-test: install-dev
+	PYTHONPATH=src $(BIN)/python tests/kill_points.py --points $(POINTS) --seed $(SEED)
+	PYTHONPATH=src $(BIN)/python tests/full_disk.py --points $$(( ($(POINTS) + 3) / 4 )) --seed $(SEED)
 
 # What the tests of each protocol leave out of its files: nothing.
 coverage: install-dev

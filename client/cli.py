@@ -91,7 +91,7 @@ def _main(words: Sequence[str]) -> int:
     except MemoryError:
         return _complain("not enough memory; a file may be far larger than it looks")
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             place = str(error.filename or "disk")
             return _complain(f"{place}: no space left; free some, then resume the run")
         return _report_fault()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -38,8 +39,14 @@ def locked(path: Path) -> IO[str]:
         ) from None
     except OSError as error:  # some network disks know no locks: say so, and go on
         warn(f"{path}: cannot be locked ({error.strerror}); let no two processes write to it")
-    file.seek(0)
-    file.truncate()
-    file.write(f"{os.getpid()}\n")
-    file.flush()
+    try:
+        with disk(path / NAME):
+            file.seek(0)
+            file.truncate()
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+    except BaseException:
+        with suppress(OSError):  # what could not be written then cannot be now
+            file.close()
+        raise
     return file

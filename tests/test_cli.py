@@ -71,10 +71,11 @@ def test_a_users_mistake_is_2_and_one_line(
     assert capsys.readouterr() == ("", "voxmeter: bench.toml: [run]: is \\x1b[31mred; paint\\nit\n")
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_full_disk_is_2_and_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _command(monkeypatch, _raising(OSError(errno.ENOSPC, "No space left", "/runs/x")))
+    _command(monkeypatch, _raising(OSError(number, "No space left", "/runs/x")))
     assert cli.main(["run"]) == 2
     line = "voxmeter: /runs/x: no space left; free some, then resume the run\n"
     assert capsys.readouterr().err == line

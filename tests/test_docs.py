@@ -80,3 +80,17 @@ def test_the_script_of_the_page_on_scripts_runs(
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split()[1] == "ok"
+
+
+def test_every_test_that_shows_a_fault_is_there() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    table = text.partition("## Every fault, and its test")[2].partition("\n## ")[0]
+    faults = [line for line in table.splitlines() if line.startswith("|")][2:]
+    assert len(faults) > 20
+    for fault in faults:
+        named = re.findall(r"`(tests/test_\w+\.py)::(test_\w+)`", fault)
+        assert named, fault
+        for file, test in named:
+            assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE), (
+                test
+            )

@@ -143,6 +143,23 @@ def test_every_fault_of_a_server_has_its_status(bench: Path, fault: str, status:
     assert summary["cells"][0]["status"] == {status: 1}
 
 
+@pytest.mark.parametrize(
+    ("reply_limit_s", "status", "exit_status"), [(30, "ok", 0), (1, "truncated", 3)]
+)
+def test_a_slow_server_is_heard_out_within_its_limit(
+    bench: Path, reply_limit_s: int, status: str, exit_status: int
+) -> None:
+    write(
+        bench.parent,
+        f'[[endpoint]]\nname = "m"\nreply_limit_s = {reply_limit_s}\n'
+        'builtin = "metronome?delay_ms=250&fault=slow"\n',
+    )
+    assert main(["run", str(bench), "--quiet", "--limit", "1", "--shard", "1/1"]) == exit_status
+    (trial,) = rows(only_run(bench.parent), "trials")
+    assert trial["status"] == status
+    assert trial["latency"]["delivery_rate"] < 0.75
+
+
 def test_a_clip_that_cannot_be_spoken_is_ours_and_leaves_the_others_alone(bench: Path) -> None:
     (bench.parent / "1.flac").write_bytes(b"")
     (bench.parent / "2.flac").unlink()

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from voxmeter.client import keys
+from voxmeter.client.folder_lock import locked
 from voxmeter.client.redaction import MARK, Redactor
 from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.endpoints.errors import UserError
@@ -100,6 +102,17 @@ def test_only_one_process_writes_and_the_lock_ends_with_it(tmp_path: Path) -> No
         assert f"process {os.getpid()} is writing to this run" in str(caught.value)
         RunFolder.open(folder.path)  # readers need no lock
     RunFolder.open(folder.path, write=True).close()
+
+
+def test_a_disk_without_room_for_the_lock_is_one_line_and_locks_nothing(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(UserError, match=r"\.lock: no space left on the disk"):
+            locked(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    locked(tmp_path).close()
 
 
 def test_a_folder_opened_for_reading_is_not_written_to(tmp_path: Path) -> None:

@@ -332,7 +332,7 @@ async def test_a_peer_that_stopped_reading_is_dropped(monkeypatch: pytest.Monkey
                     await transport.send(Binary(bytes(2**20)))
         assert transport._connection is not None
         assert transport._connection.transport.get_write_buffer_size() > 0
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await transport.close()
 
 

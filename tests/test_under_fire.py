@@ -1,0 +1,54 @@
+"""The scripts that look for what a fault destroys, each with a few points; `make` has them whole.
+
+Each is a process of its own: they fork, and fill disks.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import voxmeter
+
+HERE = Path(__file__).parent
+SCRIPTS = {
+    "kill_points": ["--points", "6", "--seed", "7"],
+    "full_disk": ["--points", "6", "--seed", "7"],
+    "soak": ["--trials", "100", "--concurrency", "20", "--share", "0.3", "--seed", "7"],
+}
+
+
+def said(name: str, *options: str) -> tuple[int, list[str]]:
+    """Run a script; return its exit status and what it said."""
+    source = str(Path(voxmeter.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, str(HERE / f"{name}.py"), *options],
+        env={**os.environ, "PYTHONPATH": source},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_a_run_killed_at_random_points_equals_an_undisturbed_one_after_resuming() -> None:
+    status, lines = said("kill_points", *SCRIPTS["kill_points"])
+    assert status == 0, lines
+    assert lines[-2].startswith("6 runs killed ")
+    assert lines[-1] == "0 differences to an undisturbed run after resuming"
+
+
+def test_a_run_whose_disk_fills_up_ends_in_one_line_and_equals_an_undisturbed_one_later() -> None:
+    status, lines = said("full_disk", *SCRIPTS["full_disk"])
+    assert status == 0, lines
+    assert lines[-1] == "0 runs that did not end in one line, or differed after resuming"
+
+
+def test_every_trial_of_a_soak_is_accounted_for() -> None:
+    status, lines = said("soak", *SCRIPTS["soak"])
+    assert status == 0, lines
+    assert lines[-1] == "0 problems"
