@@ -199,7 +199,7 @@ class _Asking:
             return False
         stage, not_before_ns, made = self.stage, 0, 1
         while True:
-            row = await self._attempt(trial, lane, not_before_ns)
+            row, beside_others = await self._attempt(trial, lane, not_before_ns)
             wait_s = stage.retries.wait_s(row, made)
             if wait_s is None:
                 self._note_end(row, leave)
@@ -212,12 +212,9 @@ class _Asking:
                     break
                 await asyncio.to_thread(stage.show.again, trial, row, wait_s)
             trial = replace(trial, attempt=trial.attempt + 1)
-            made += not self._crowded_out(row)
+            # Refused for what was asked beside it: that was no try of its own.
+            made += not (beside_others and row.get("refusal") == "busy")
         return True
-
-    def _crowded_out(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a trial was refused for what was asked beside it: no try of its own."""
-        return row.get("refusal") == "busy" and self.limit.sessions > 1
 
     def _note_end(self, row: dict[str, Any], leave: Leave) -> None:
         """Tell the breaker how a trial's last attempt went; a row that ends the asking says so."""
@@ -234,9 +231,11 @@ class _Asking:
         if self.breaker.why != before:
             row["gave_up"] = self.breaker.why
 
-    async def _attempt(self, trial: Trial, lane: _Lane, not_before_ns: int) -> dict[str, Any]:
-        """Make one attempt; return its line."""
-        fields = _fields(trial)
+    async def _attempt(
+        self, trial: Trial, lane: _Lane, not_before_ns: int
+    ) -> tuple[dict[str, Any], bool]:
+        """Make one attempt; return its line, and whether others were under way beside it."""
+        fields, beside_others = _fields(trial), False
         try:
             clip = await asyncio.to_thread(self.stage.clip_of, trial.item, trial.condition)
             earlier = NO_EXAMPLES
@@ -248,8 +247,11 @@ class _Asking:
             row = never_asked(fields, str(error))
         else:
             one = await self._turn(not_before_ns)
-            row = await self._converse(trial, fields, clip, earlier, lane, one)
-        return cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
+            capture = await self._converse(trial, fields, clip, earlier, lane, one)
+            beside_others = self.limit.beside_others(one)
+            row = await self._row(capture, fields)
+        clean = cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
+        return clean, beside_others
 
     async def _converse(
         self,
@@ -259,13 +261,17 @@ class _Asking:
         earlier: Examples,
         lane: _Lane,
         one: Pass,
-    ) -> dict[str, Any]:
+    ) -> Capture:
+        """Hold one session within the endpoint's limits, and learn from it about them."""
         try:
             capture = await self._held(trial, fields, clip, earlier, lane)
         finally:
             self.limit.leave()
         fields |= {"waited_s": round(one.waited_s, 3)}
         self._note_limits(capture, one)
+        return capture
+
+    async def _row(self, capture: Capture, fields: dict[str, Any]) -> dict[str, Any]:
         paths = self.stage.folder.attempt_paths(fields)
         made = Attempt(fields, paths, self.stage.redactor, self.stage.lateness)
         row = await self.finisher.finish(capture, made)
