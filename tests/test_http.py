@@ -526,12 +526,19 @@ async def test_nobody_there_is_refused_without_the_query() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["ws://127.0.0.1/", "nonsense", "http://", "http://a..b/", "http://no-such.invalid/"]
+    ("url", "failure"),
+    [
+        ("ws://127.0.0.1/", "refused"),
+        ("nonsense", "refused"),
+        ("http://", "refused"),
+        ("http://a..b/", "dns"),
+        ("http://no-such.invalid/", "dns"),
+    ],
 )
-async def test_a_url_that_leads_nowhere_says_so(url: str) -> None:
+async def test_a_url_that_leads_nowhere_says_so(url: str, failure: str) -> None:
     with pytest.raises(ConnectError) as caught:
         await HttpTransport(TransportSettings(use_proxy=False)).connect(Address(url))
-    assert caught.value.failure == "dns"
+    assert caught.value.failure == failure
 
 
 async def test_a_header_that_cannot_be_sent_is_named_without_its_value() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any, get_args
 
 import numpy as np
@@ -329,3 +331,19 @@ def test_the_page_shows_what_is_published() -> None:
     assert shown == [sender.at("/event")[-1], sender.at("/stats")[-1]]
     for status in get_args(Status):
         assert f"`{status}`" in page
+
+
+def test_threads_that_tell_at_a_time_lose_no_trial_and_begin_an_endpoint_once() -> None:
+    sender = Noted()
+    told = publication(sender)
+    together = Barrier(8)
+
+    def tell(number: int) -> None:
+        together.wait(20)
+        for one in range(50):
+            told.trial(trial(f"q{number}-{one}", first_audible_ms=400.0))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(tell, range(8)))
+    counts = [one["n"] for one in sender.at("/stats")]
+    assert counts == [0, *range(1, 401)]

@@ -120,6 +120,8 @@ def _finish(
         summary = score_run(folder, prepared.bench, progress=progress)
         published.scored(summary)
         write_reports(folder, summary, progress)
+        if published.done(summary):  # something was not delivered: the reports say so too
+            write_reports(folder, summary, progress)
     if args.json:
         print(json.dumps(summary))
     elif not args.quiet:
