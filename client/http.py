@@ -228,7 +228,9 @@ def _parts(url: str) -> SplitResult:
     try:
         host = (parts.hostname or "").encode("idna")
     except UnicodeError:
-        raise ConnectError("dns", f"{bare(url)}: {parts.hostname!r} can be no host's name") from None
+        raise ConnectError(
+            "dns", f"{bare(url)}: {parts.hostname!r} can be no host's name"
+        ) from None
     if parts.scheme not in _PORTS or not host:
         raise ConnectError("refused", f"{bare(url)} is not an http:// or https:// URL")
     return parts

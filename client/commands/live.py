@@ -195,6 +195,6 @@ def _say(text: str) -> None:
 
 
 def _positive(text: str) -> int:
-    from voxmeter.client.commands.run import _positive as positive
+    from voxmeter.client.arguments import positive
 
     return positive(text)
