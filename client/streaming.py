@@ -28,6 +28,7 @@ from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.shots import NO_EXAMPLES, Examples, examples
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.client.terminal import warn
+from voxmeter.client.trial_fields import trial_fields
 from voxmeter.endpoints import events
 from voxmeter.endpoints.codec import Asked
 from voxmeter.endpoints.errors import ClipError, UserError
@@ -354,16 +355,17 @@ def _in_real_time(target: Target) -> bool:
 
 def _fields(trial: Trial) -> dict[str, Any]:
     """Return what is known of an attempt before it is made."""
+    named = trial_fields(
+        trial.endpoint,
+        trial.item.suite,
+        trial.item.item,
+        trial.condition,
+        trial.trial,
+        attempt=trial.attempt,
+        warmup=trial.warmup,
+    )
     return {
-        "key": trial.key,
-        "endpoint": trial.endpoint,
-        "suite": trial.item.suite,
-        "item": trial.item.item,
-        "condition": trial.condition,
-        "trial": trial.trial,
-        "turn": None,
-        "attempt": trial.attempt,
-        "warmup": trial.warmup,
+        **named,
         "started_at": utc_now().isoformat(timespec="milliseconds"),
         "condition_params": {},
         "waited_s": 0.0,
