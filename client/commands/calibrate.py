@@ -70,17 +70,14 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from voxmeter.client import calibration_run
-    from voxmeter.client.calibrate import Budget, calibrate, folder_for
+    from voxmeter.client.calibrate import calibrate, folder_for
     from voxmeter.client.calibration import keep
     from voxmeter.endpoints.errors import UserError
 
     sessions = _sessions(args.sessions)
     if args.seconds is not None and not args.seconds >= 1:  # a number that is none is not either
         raise UserError(f"--seconds {args.seconds:g}", "is too small", "use 1 or more")
-    # Each number of sessions gets its share, less what starting, warming up and ending take.
-    share = None if args.seconds is None else max(1.0, args.seconds / len(sessions) - 3.0)
-    trials = args.trials or (_TRIALS if share is None else _TRIALS_WITHIN_A_TIME)
-    budget = Budget(trials=trials, seconds=share)
+    budget = budget_of(args.trials, args.seconds, len(sessions))
     if not args.json:
         print(_intention(args.protocol, sessions, budget), flush=True)
     with tempfile.TemporaryDirectory(prefix="voxmeter-") as temporary:
@@ -103,6 +100,23 @@ def run(args: argparse.Namespace) -> int:
                 found["folder"] = str(folder.path)
     _print(result, found, as_json=args.json)
     return 0 if result.errors else 3  # the metronome answered nothing that could be compared
+
+
+def budget_of(trials: int | None, seconds: float | None, numbers: int) -> Budget:
+    """Return how much is measured for each of some numbers of sessions.
+
+    Args:
+        trials: Of `--trials`, None where it was not given.
+        seconds: Of `--seconds`, likewise. Where both were given, whichever is over first ends it.
+        numbers: How many numbers of sessions there are.
+    """
+    from voxmeter.client.calibrate import Budget
+
+    if seconds is None:
+        return Budget() if trials is None else Budget(trials)
+    # Each gets its share, less what starting, warming up and ending take.
+    share = max(1.0, seconds / numbers - 3.0)
+    return Budget(_TRIALS_WITHIN_A_TIME if trials is None else trials, share)
 
 
 def _print(result: Calibration, found: dict[str, object], *, as_json: bool) -> None:
