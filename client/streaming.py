@@ -28,11 +28,10 @@ from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.shots import NO_EXAMPLES, Examples, examples
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.client.terminal import warn
-from voxmeter.client.trial_fields import trial_fields
+from voxmeter.client.trial_fields import never_asked, trial_fields
 from voxmeter.endpoints import events
 from voxmeter.endpoints.codec import Asked
 from voxmeter.endpoints.errors import ClipError, UserError
-from voxmeter.scoring.definitions import LATENCY
 
 if TYPE_CHECKING:
     from voxmeter.client.capture import Capture
@@ -377,25 +376,6 @@ def _not_taken(row: Mapping[str, Any]) -> bool:
     if row["status"] == "refused":
         return row.get("refusal") not in {"policy", "request"}
     return bool(row["status"] == "disconnected")
-
-
-def never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
-    """Return the line of a trial whose clip is bad: as long as any other, with nothing in it."""
-    nothing = ("t0_ns", "session_tag", "connect_ms", "rtt_ms", "clip", "latency_kind", "audit")
-    return {
-        **fields,
-        "status": "bad_clip",
-        "fault": fault,
-        "retryable": False,
-        "retry_after_s": None,
-        **dict.fromkeys(nothing),
-        "latency": dict.fromkeys(LATENCY),
-        "segments": [],
-        "stall_spans": [],
-        "usage": {},
-        "reply_channel": None,
-        "reply_text": "",
-    }
 
 
 def _after(first: Trial, rest: Iterator[Trial]) -> Iterator[Trial]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from voxmeter.client import keys
+from voxmeter.scoring.definitions import LATENCY
 
 
 def trial_fields(
@@ -38,6 +40,25 @@ def trial_fields(
         "turn": None,
         "attempt": attempt,
         "warmup": warmup,
+    }
+
+
+def never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
+    """Return the line of a trial whose clip is bad: as long as any other, with nothing in it."""
+    nothing = ("t0_ns", "session_tag", "connect_ms", "rtt_ms", "clip", "latency_kind", "audit")
+    return {
+        **fields,
+        "status": "bad_clip",
+        "fault": fault,
+        "retryable": False,
+        "retry_after_s": None,
+        **dict.fromkeys(nothing),
+        "latency": dict.fromkeys(LATENCY),
+        "segments": [],
+        "stall_spans": [],
+        "usage": {},
+        "reply_channel": None,
+        "reply_text": "",
     }
 
 
