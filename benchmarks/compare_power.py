@@ -5,7 +5,8 @@ delay that is known. Then makes pairs of runs from those samples: each latency i
 of the jitter, and one recorded sample; the new run has the planted shift besides. Each pair is
 judged as `voxmeter compare` judges it when nobody wrote a gate. The table says how many of the
 pairs were called a regression, a second one how many items find 50 ms in 95 of 100 pairs. Beside
-the fixed jitters stands this machine's own, as `voxmeter calibrate` last found it. `--live N`
+the fixed jitters stands this machine's own, as `voxmeter calibrate` last found it in at least 100
+trials that were in time: fewer have no 99th percentile, and are refused. `--live N`
 spot-checks N pairs with the shift and N without: three real runs of N times 40 items, cut into N.
 """
 
@@ -36,6 +37,9 @@ Law = Callable[[np.random.Generator, float, int], Floats]
 
 DELAY_MS = 300
 ITEMS = 40
+LEAST_TRIALS = 100
+"""Fewer have no 99th percentile."""
+
 LADDER = (6, 8, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300)
 LAWS: dict[str, Law] = {
     "even": lambda draw, size, n: draw.uniform(0, size, n),
@@ -62,7 +66,10 @@ def main() -> None:
             f"recorded {len(samples)} latencies without jitter: {middle:+.2f} ms at the median, "
             f"{low:+.2f} to {high:+.2f} ms between the 1st and the 99th percentile"
         )
-        own = calibrated_jitter(last())
+        calibration = last()
+        for refusal in too_few(calibration):
+            print(refusal)
+        own = calibrated_jitter(calibration)
         laws = [(law, size) for law in LAWS for size in options.jitter]
         laws += [("normal", size) for size in own]
         for size, told in own.items():
@@ -76,7 +83,8 @@ def main() -> None:
 def calibrated_jitter(found: Mapping[str, Any] | None) -> dict[float, str]:
     """Return the jitter that a calibration found, one for each number of sessions.
 
-    A normal distribution whose 99th percentile of the distance from 0 is that of the errors.
+    A normal distribution whose 99th percentile of the distance from 0 is that of the errors; what
+    rests on too few trials is left out.
 
     Returns:
         How it was found, in words, by its standard deviation in ms; empty without a calibration.
@@ -86,9 +94,24 @@ def calibrated_jitter(found: Mapping[str, Any] | None) -> dict[float, str]:
             f"{error['p99_abs_ms']:g} ms at the 99th percentile of {error['mark']} "
             f"with {error['sessions']} sessions"
         )
-        for error in (found or {}).get("errors", ())
-        if error["mark"] == "first_audible_ms"
+        for error in _errors(found)
+        if error["n"] >= LEAST_TRIALS
     }
+
+
+def too_few(found: Mapping[str, Any] | None) -> list[str]:
+    """Return a sentence for each number of sessions that too few trials were in time with."""
+    return [
+        f"calibrate found {error['n']} trials in time with {error['sessions']} sessions: too few "
+        f"for a 99th percentile ({LEAST_TRIALS}); refused"
+        for error in _errors(found)
+        if error["n"] < LEAST_TRIALS
+    ]
+
+
+def _errors(found: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    errors = (found or {}).get("errors", ())
+    return [error for error in errors if error["mark"] == "first_audible_ms"]
 
 
 def _print_power(

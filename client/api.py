@@ -146,6 +146,8 @@ def run_bench(
         summary = score_run(folder, prepared.bench)
         published.scored(summary)
         write_reports(folder, summary)
+        if published.done(summary):
+            write_reports(folder, summary)
         return Run(folder.path, summary)
 
 

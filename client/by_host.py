@@ -10,6 +10,7 @@ import numpy as np
 from voxmeter.client import figures
 from voxmeter.client.columns import Columns
 from voxmeter.client.escape import markdown
+from voxmeter.client.markdown_table import table
 from voxmeter.scoring.stats import Indices
 
 Json = dict[str, Any]
@@ -74,17 +75,16 @@ def lines(summary: Mapping[str, Any]) -> Iterator[str]:
     yield "Figures above mix these machines; latencies of one are not those of another."
     heads = ["machine", "endpoint", "suite", "condition", "trials", "first audible p50, ms", "p90"]
     heads += ["first packet p50", "invalid", "send lateness p99"]
-    yield ""
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
-    for row in rows:
-        shown = [
-            *(markdown(str(row[name])) for name in ("host", "endpoint", "suite", "condition")),
-            str(row["trials"]),
-            figures.time(row["first_audible_ms"], "p50"),
-            figures.time(row["first_audible_ms"], "p90"),
-            figures.time(row["first_packet_ms"], "p50"),
-            str(row["latency_invalid"]),
-            "-" if row["send_lateness_p99_ms"] is None else f"{row['send_lateness_p99_ms']:.1f}",
-        ]
-        yield f"| {' | '.join(shown)} |"
+    yield from table(heads, map(_cells, rows))
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    return [
+        *(markdown(str(row[name])) for name in ("host", "endpoint", "suite", "condition")),
+        str(row["trials"]),
+        figures.time(row["first_audible_ms"], "p50"),
+        figures.time(row["first_audible_ms"], "p90"),
+        figures.time(row["first_packet_ms"], "p50"),
+        str(row["latency_invalid"]),
+        "-" if row["send_lateness_p99_ms"] is None else f"{row['send_lateness_p99_ms']:.1f}",
+    ]

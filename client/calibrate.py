@@ -145,7 +145,7 @@ class Budget:
         seconds: Time after which no trial is begun, whatever `trials` says; None sets no limit.
     """
 
-    trials: int = 3
+    trials: int = 5
     seconds: float | None = None
 
     def count(self, sessions: int) -> int:

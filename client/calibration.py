@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from voxmeter.client.audio import write_whole
 from voxmeter.client.clock import utc_now
 from voxmeter.client.jsonlines import disk
-from voxmeter.client.machine import load_average, machine, packages
+from voxmeter.client.machine import made_with
 from voxmeter.client.model_files import user_cache
 from voxmeter.client.terminal import warn
 from voxmeter.endpoints.errors import UserError
@@ -43,9 +43,7 @@ def keep(
     """
     found = {
         "measured_at": utc_now().isoformat(timespec="seconds"),
-        "machine": machine(),
-        "packages": packages(),
-        "load_average": load_average(),
+        **made_with(),
         "good": result.good,
         **asdict(result),
     }

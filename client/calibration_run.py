@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from voxmeter import __version__
-from voxmeter.client import config, keys
+from voxmeter.client import config
 from voxmeter.client.clock import utc_now
-from voxmeter.client.machine import load_average, machine, packages
+from voxmeter.client.machine import made_with
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.summary import write_summary
+from voxmeter.client.trial_fields import open_item, trial_fields
 
 if TYPE_CHECKING:
     from voxmeter.client.capture import Utterance
@@ -57,15 +57,12 @@ def create(
         for number, count in (planned or {}).items()
     ]
     record = {
-        "voxmeter": __version__,
         "config": _config(name, protocol, turn_end, sessions, marks),
         "planned": cells,
-        "machine": machine(),
-        "load_average": load_average(),
-        "packages": packages(),
+        **made_with(),
     }
     folder = RunFolder.create(parent, SUITE, record)
-    folder.write_items(_item(one) for one in items)
+    folder.write_items(open_item(SUITE, one) for one in items)
     return folder
 
 
@@ -95,15 +92,7 @@ def fields(
     digest = hashlib.sha256(source.pcm + trail_ms.to_bytes(4)).hexdigest()
     end_ms = source.end_sample / source.rate * 1000
     return {
-        "key": keys.key(name, SUITE, item, condition(sessions), trial),
-        "endpoint": name,
-        "suite": SUITE,
-        "item": item,
-        "condition": condition(sessions),
-        "trial": trial,
-        "turn": None,
-        "attempt": 1,
-        "warmup": trial < 1,
+        **trial_fields(name, SUITE, item, condition(sessions), trial, warmup=trial < 1),
         "started_at": utc_now().isoformat(timespec="milliseconds"),
         "clip": {
             "sha256": digest,
@@ -195,19 +184,4 @@ def _config(
         "suite": [{"kind": "jsonl", "name": SUITE, "path": "items.jsonl"}],
         "condition": [{"name": condition(number)} for number in dict.fromkeys(sessions)],
         "gate": [{"metric": OFF[mark], "regression": regression} for mark in marks],
-    }
-
-
-def _item(name: str) -> Json:
-    return {
-        "suite": SUITE,
-        "item": name,
-        "cluster": name,
-        "groups": [],
-        "kind": "open",
-        "question": "",
-        "reference": None,
-        "options": None,
-        "language": "en",
-        "question_via": None,
     }

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 from voxmeter.client.compare_cells import endpoints
 from voxmeter.client.escape import markdown, plain
 from voxmeter.client.figures import meaning
+from voxmeter.client.markdown_table import table
 from voxmeter.client.terminal import printable
 from voxmeter.scoring.definitions import ANSWERS, ERRORS, JUDGES
 
@@ -44,12 +45,12 @@ def show(document: Json, stream: IO[str] | None = None) -> None:
     console = Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = _WIDEST
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for index, head in enumerate(_HEADS):
-        table.add_column(head, justify="left" if index < 2 else "right", overflow="fold")
+        shown.add_column(head, justify="left" if index < 2 else "right", overflow="fold")
     for row in _rows(document):
-        table.add_row(*(printable(one) for one in row))
-    console.print(table)
+        shown.add_row(*(printable(one) for one in row))
+    console.print(shown)
     for line in _lines(document):
         console.print(printable(line), soft_wrap=True)
 
@@ -233,9 +234,7 @@ def _fitting(heads: Sequence[str], body: Sequence[str], room: int) -> list[str]:
     """Return a table or list with as many lines as there is room for, and how many are not."""
     if not body:
         return []
-    lines = [""]
-    if heads:
-        lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    lines = list(table(heads, ())) if heads else [""]
     left = room - sum(map(len, lines)) - 200
     for number, line in enumerate(body):
         left -= len(line) + 1

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from voxmeter.client import wav
 from voxmeter.endpoints.errors import ClipError
 
 if TYPE_CHECKING:
     import soundfile
+
+    from voxmeter.client.audio import Samples
 
 LIMIT_SAMPLES = 64_000 * 900
 """Most samples that are decoded, whatever the rate."""
@@ -22,8 +23,6 @@ _RATES = (4_000, 384_000)
 _BLOCK = 4096  # frames decoded at a time: what came before a damaged place is kept
 _LIMIT_CHANNELS = 64
 _UNSCALED = 16.0  # a float file this far over full scale holds integers, not loud audio
-
-Samples = NDArray[np.float32]
 
 
 def mono(data: bytes, place: str, limit_s: float, warnings: list[str]) -> tuple[Samples, int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints.errors import UserError
@@ -26,3 +27,25 @@ def read_map(words: Sequence[str]) -> dict[str, str]:
             raise UserError("--map", f"{printable(new, 60)!r} is given twice", "pair it once")
         mapped[old] = new
     return mapped
+
+
+def refuse_absent(mapped: Mapping[str, str], summaries: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse to pair an endpoint that is not there.
+
+    Args:
+        mapped: Of `read_map`.
+        summaries: Of the first run and those that follow it.
+
+    Raises:
+        UserError: If the first run lacks an old name, or all others a new one.
+    """
+    first, *others = ({str(cell["endpoint"]) for cell in one["cells"]} for one in summaries)
+    for names, there, where in (
+        (mapped.keys(), first, "the first run has no"),
+        (mapped.values(), set().union(*others), "no later run has an"),
+    ):
+        for name in names:
+            if name not in there:
+                shown = ", ".join(printable(one, 40) for one in sorted(there)) or "none"
+                found = f"{where} endpoint {printable(name, 40)!r}"
+                raise UserError("--map", found, f"name one that is there: {shown}")

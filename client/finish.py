@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 import soxr
-from numpy.typing import NDArray
 
-from voxmeter.client.audio import from_pcm16, write_flac, write_whole
+from voxmeter.client.audio import Samples, from_pcm16, write_flac, write_whole
 from voxmeter.client.capture import Capture
 from voxmeter.client.encodings import Decoder, decoder
 from voxmeter.client.jsonlines import disk
@@ -24,7 +23,6 @@ from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
 from voxmeter.scoring import log, marks, playout
 
-Samples = NDArray[np.float32]
 _PAYLOAD = re.compile(r'"([A-Za-z0-9+/=_-]{256,})"')
 _KEPT_TEXT = 8192
 _UNDECODABLE = "could not be decoded"

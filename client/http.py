@@ -228,9 +228,11 @@ def _parts(url: str) -> SplitResult:
     try:
         host = (parts.hostname or "").encode("idna")
     except UnicodeError:
-        host = b""
+        raise ConnectError(
+            "dns", f"{bare(url)}: {parts.hostname!r} can be no host's name"
+        ) from None
     if parts.scheme not in _PORTS or not host:
-        raise ConnectError("dns", f"{bare(url)} is not an http:// or https:// URL")
+        raise ConnectError("refused", f"{bare(url)} is not an http:// or https:// URL")
     return parts
 
 

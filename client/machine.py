@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from voxmeter import __version__
+
 _PACKAGES = (
     "audiomentations",
     "ctranslate2",
@@ -59,6 +61,16 @@ def packages() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def made_with() -> dict[str, Any]:
+    """Return the version, the machine, its load now and the packages: fields of `run.json`."""
+    return {
+        "voxmeter": __version__,
+        "machine": machine(),
+        "load_average": load_average(),
+        "packages": packages(),
+    }
 
 
 def load_average() -> float | None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 _MOST_QUEUED = 4096
+_MOST_UNREAD_BYTES = 256 * 2**20
 _MOST_BYTES = 256 * 2**20  # in one session: more than an hour of any reply; a flood ends here
 _ANSWER_S = 8.0  # of the broker; less than a session's own patience, for better words
 _CLOSE_S = 2.0
@@ -43,6 +44,7 @@ class MqttTransport:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._link: Link | None = None
+        self._bytes = 0
 
     async def connect(self, address: Address) -> None:
         """Connect to the broker and subscribe; the caller sets the time-out.
@@ -80,7 +82,15 @@ class MqttTransport:
             except ConnectionLostError as error:
                 yield Arrival(self._clock.now(), Ended(None, error.reason))
                 return
+            self._count(arrival.message)
             yield arrival
+
+    def _count(self, message: Message) -> None:
+        if isinstance(message, Published):
+            self._bytes += len(message.payload)
+            if self._bytes > _MOST_BYTES:
+                problem = f"more than {_MOST_BYTES // 2**20} MiB in one session"
+                raise ProtocolError("mqtt", problem, message)
 
     async def rtt_ms(self) -> float | None:
         """Return how long the broker took to answer the subscription, ms: no peer is asked."""
@@ -111,7 +121,6 @@ class Link:
         self._queue = _Arrivals(clock)
         self._client: aiomqtt.Client | None = None
         self._entered = False
-        self._bytes = 0
         self.rtt_ms: float | None = None
 
     async def open(self, topics: Sequence[str]) -> None:
@@ -173,26 +182,21 @@ class Link:
 
         Raises:
             ConnectionLostError: If there will be none.
-            ProtocolError: If it is too large, or too much comes.
+            ProtocolError: If it is too large, or more has come than is kept unread.
         """
         from aiomqtt import MqttError
 
         if self._client is None:
             raise ConnectionLostError(None, "not connected")
         if self._queue.lost:
-            problem = f"more than {_MOST_QUEUED} messages at once"
-            raise ProtocolError("mqtt", problem, Published("", b""))
+            raise ProtocolError("mqtt", self._queue.lost, Published("", b""))
         try:
             found: object = await anext(self._client.messages)
         except MqttError as error:
             raise ConnectionLostError(None, lost_words(error, self._settings)) from None
         t_ns, published = cast("tuple[int, Published]", found)  # as `_Arrivals` keeps them
-        self._bytes += len(published.payload)
         if len(published.payload) > self._largest:
             raise ProtocolError("mqtt", "a message was larger than max_message_mib", published)
-        if self._bytes > _MOST_BYTES:
-            problem = f"more than {_MOST_BYTES // 2**20} MiB in one session"
-            raise ProtocolError("mqtt", problem, published)
         return Arrival(t_ns, published)
 
     async def close(self) -> None:
@@ -213,13 +217,14 @@ class _Arrivals(asyncio.Queue[tuple[int, Published]]):
     """Holds messages with the moment at which each reached this process.
 
     Attributes:
-        lost: Whether there were too many.
+        lost: Why some are gone: too many came before they were read; "" while none is.
     """
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(_MOST_QUEUED)
         self._clock = clock
-        self.lost = False
+        self._unread_bytes = 0
+        self.lost = ""
 
     def put_nowait(self, item: object) -> None:
         """Stamp a message of the library's and keep it."""
@@ -227,10 +232,21 @@ class _Arrivals(asyncio.Queue[tuple[int, Published]]):
         message = cast("aiomqtt.Message", item)
         payload = message.payload
         published = Published(str(message.topic), payload if isinstance(payload, bytes) else b"")
+        if self._unread_bytes + len(published.payload) > _MOST_UNREAD_BYTES:
+            self.lost = f"more than {_MOST_UNREAD_BYTES // 2**20} MiB at once"
+            return
         try:
             super().put_nowait((stamp, published))
         except asyncio.QueueFull:
-            self.lost = True
+            self.lost = f"more than {_MOST_QUEUED} messages at once"
+            return
+        self._unread_bytes += len(published.payload)
+
+    def _get(self) -> tuple[int, Published]:
+        """Give the oldest one away; the library's own place to do more than that."""
+        found: tuple[int, Published] = super()._get()
+        self._unread_bytes -= len(found[1].payload)
+        return found
 
 
 async def _heeded(awaited: Awaitable[_Answer]) -> _Answer:
@@ -260,9 +276,9 @@ def settings_of(address: Address, wire: TransportSettings) -> MqttSettings:
         parts = urlsplit(address.url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ConnectError("dns", f"not the URL of a broker: {error}") from None
+        raise ConnectError("refused", f"not the URL of a broker: {error}") from None
     if parts.scheme not in {"mqtt", "mqtts"} or not host:
-        raise ConnectError("dns", "the URL of a broker begins with mqtt:// or mqtts://")
+        raise ConnectError("refused", "the URL of a broker begins with mqtt:// or mqtts://")
     tls = parts.scheme == "mqtts"
     return MqttSettings(
         host,

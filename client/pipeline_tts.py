@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from voxmeter.client import speakers
-from voxmeter.client.audio import to_pcm16
+from voxmeter.client.audio import Samples, to_pcm16
 from voxmeter.client.child import ChildDiedError
 from voxmeter.client.clock import Clock
 from voxmeter.client.pipeline_stage import HttpStage, Told, TtsSession, beside, failed, stamped
@@ -86,7 +86,7 @@ class LocalVoice:
         """Return the same voice."""
         return _Local(self, self._clock)
 
-    def say(self, text: str) -> Future[tuple[int, list[speakers.Samples]]]:
+    def say(self, text: str) -> Future[tuple[int, list[Samples]]]:
         """Queue a text."""
         return self._voices.say(self.name, text)
 

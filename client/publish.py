@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from voxmeter.client import publish_discovery
@@ -76,39 +77,46 @@ class Publication:
         self._rolling: dict[str, Rolling] = {}
         self._begun: set[str] = set()
         self._told: Status | None = None
+        self._lock = RLock()
         self.status("online")
 
     def status(self, status: Status) -> None:
         """Say what is going on now; the broker keeps it."""
-        if status != self._told:
-            self._told = status
-            self._sender.offer(Post(self._topics.status, status, retain=True))
+        with self._lock:
+            if status != self._told:
+                self._told = status
+                self._sender.offer(Post(self._topics.status, status, retain=True))
 
     def earlier(self, rows: Iterable[Row]) -> None:
         """Count rows of a run that goes on."""
-        for row in rows:
-            self._rolling.setdefault(row["endpoint"], Rolling(row["endpoint"])).add(row)
+        with self._lock:
+            for row in rows:
+                self._rolling.setdefault(row["endpoint"], Rolling(row["endpoint"])).add(row)
 
     def endpoint(self, name: str) -> None:
         """Begin an endpoint's figures, or go on with them."""
-        if name in self._begun:
-            return
-        self._begun.add(name)
-        rolling = self._rolling.setdefault(name, Rolling(name))
-        if self._table.discovery:
-            prefix = self._table.discovery_topic
-            for post in publish_discovery.found(prefix, self._topics, self._redactor.text(name)):
-                self._sender.offer(post)
-        self._stats(rolling)
+        with self._lock:
+            if name in self._begun:
+                return
+            self._begun.add(name)
+            rolling = self._rolling.setdefault(name, Rolling(name))
+            if self._table.discovery:
+                shown = self._redactor.text(name)
+                for post in publish_discovery.found(
+                    self._table.discovery_topic, self._topics, shown
+                ):
+                    self._sender.offer(post)
+            self._stats(rolling)
 
     def trial(self, row: Row, *, stage: str = "answered", **more: object) -> None:
         """Say how an attempt went; unless it is made again, it counts in the figures."""
-        self.event(str(row["item"]), trial_event(row, stage, **more))
-        if stage != "again":
-            self.endpoint(row["endpoint"])
-            rolling = self._rolling[row["endpoint"]]
-            rolling.add(row)
-            self._stats(rolling)
+        with self._lock:
+            self.event(str(row["item"]), trial_event(row, stage, **more))
+            if stage != "again":
+                self.endpoint(row["endpoint"])
+                rolling = self._rolling[row["endpoint"]]
+                rolling.add(row)
+                self._stats(rolling)
 
     def event(self, item: str, content: Mapping[str, Any]) -> None:
         """Say something of an item, with the time since the beginning in ms."""
@@ -118,22 +126,22 @@ class Publication:
 
     def summary(self, summary: Mapping[str, Any]) -> None:
         """Say what came of it all; the broker keeps it."""
-        for name, rolling in self._rolling.items():
-            self.endpoint(name)
-            rolling.scored(summary)
-            self._stats(rolling)
-        self._offer(self._topics.summary, run_summary(summary), retain=True)
+        with self._lock:
+            for name, rolling in self._rolling.items():
+                self.endpoint(name)
+                rolling.scored(summary)
+                self._stats(rolling)
+            self._offer(self._topics.summary, run_summary(summary), retain=True)
 
     def end(self, status: Status, limit_s: float = FLUSH_S) -> Delivery:
         """Say the last status, send what is left within a limit; return what came of it."""
-        self.status(status)
-        if self._table.discovery and self._table.discovery_remove:
-            for name in self._begun:
-                gone = publish_discovery.removed(
-                    self._table.discovery_topic, self._redactor.text(name)
-                )
-                for post in gone:
-                    self._sender.offer(post)
+        with self._lock:
+            self.status(status)
+            if self._table.discovery and self._table.discovery_remove:
+                for name in self._begun:
+                    shown = self._redactor.text(name)
+                    for post in publish_discovery.removed(self._table.discovery_topic, shown):
+                        self._sender.offer(post)
         return self._sender.end(limit_s)
 
     def _stats(self, rolling: Rolling) -> None:
@@ -197,14 +205,24 @@ class Publishing:
         if self._publication is not None:
             self._publication.status("scoring")
 
-    def scored(self, summary: dict[str, Any]) -> None:
-        """Publish a summary, end the publishing, and note in the summary what went missing."""
+    def scored(self, summary: Mapping[str, Any]) -> None:
+        """Publish a summary; `done` is said when the reports are written as well."""
+        if self._publication is not None:
+            self._publication.summary(summary)
+
+    def done(self, summary: dict[str, Any]) -> bool:
+        """End the publishing, and note in the summary what went missing.
+
+        Returns:
+            Whether the summary's warnings have changed: the reports have to be written again.
+        """
         if self._publication is None:
-            return
-        self._publication.summary(summary)
+            return False
         self.end("done")
+        before = summary["warnings"]
         noted(summary, self._folder)
         self._folder.replace("summary.json", json.dumps(summary, allow_nan=False, indent=1) + "\n")
+        return bool(summary["warnings"] != before)
 
     def end(self, status: Status) -> None:
         """End the publishing if that has not been done: keep the count, warn of what is missing."""

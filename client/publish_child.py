@@ -180,7 +180,8 @@ class _Publishing:
 
     def _leave(self, *, whole: bool = False) -> None:
         """Say the last word and end, whatever threads the library has waiting for a broker."""
-        if not self._problem and not whole:
+        # What kept us away before is not why a broker that is back has not taken the rest.
+        if not whole and (self._connected or not self._problem):
             url = self._setup.settings.url
             how = "did not take them in time" if self._connected else "did not answer in time"
             self._problem = f"the broker at {url} {how}"

@@ -22,7 +22,10 @@ MARKS = (
     "reply_end_ms",
     "stall_ms",
 )
-"""Latencies that stand in an event, where there are any; all but lengths count from t0."""
+"""Latencies that stand in an event, where there are any, ms.
+
+`reply_ms` and `stall_ms` are lengths; all others count from t0, the end of the user's speech.
+"""
 
 LARGEST = 100_000
 """Letters of a summary: hosted brokers take no more than 128 kB."""

@@ -98,8 +98,7 @@ class Publisher:
         found = self._report
         wanted = self._offered - self._outbox.replaced - found.replaced
         missing = max(0, wanted - found.delivered)
-        problem = found.problem or "the broker did not answer in time"
-        return Delivery(found.delivered, missing, problem if missing else "")
+        return Delivery(found.delivered, missing, _why(found) if missing else "")
 
     def _feed(self, requests: IO[bytes]) -> None:
         """Pass messages on until the end."""
@@ -146,3 +145,10 @@ class Publisher:
         self._started.set()
         self._over.set()
         self._tell(problem)
+
+
+def _why(last: Report) -> str:
+    """Return why messages are missing, from what the process said last."""
+    if last.connected and not last.over:
+        return "the broker did not take them in time"
+    return last.problem or "the broker did not answer in time"

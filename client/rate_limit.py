@@ -23,10 +23,14 @@ class Pass:
     Attributes:
         waited_s: How long was waited for it.
         round: Decreases so far; sessions of one round that are refused together decrease once.
+        others: Sessions that were under way when this one began.
+        number: Counts the sessions from 1.
     """
 
     waited_s: float
     round: int
+    others: int = 0
+    number: int = 0
 
 
 class RateLimit:
@@ -44,6 +48,7 @@ class RateLimit:
         self._longest_s = longest_s
         self._allowed = float(self._most)
         self._active = 0
+        self._begun = 0
         self._round = 0
         self._opens_ns = 0
         self._changed = asyncio.Event()
@@ -71,8 +76,9 @@ class RateLimit:
                 await self._changed.wait()
             else:
                 break
-        self._active += 1
-        return Pass((self._clock.now() - began) / _NS if waited else 0.0, self._round)
+        others, self._active, self._begun = self._active, self._active + 1, self._begun + 1
+        waited_s = (self._clock.now() - began) / _NS if waited else 0.0
+        return Pass(waited_s, self._round, others, self._begun)
 
     async def opened(self) -> float:
         """Wait for a time that was named meanwhile, if one was; return how long, s."""
@@ -80,6 +86,10 @@ class RateLimit:
         while self._clock.now() < self._opens_ns:
             await self._clock.sleep_until(self._opens_ns)
         return (self._clock.now() - began) / _NS if self._opens_ns > began else 0.0
+
+    def beside_others(self, one: Pass) -> bool:
+        """Return whether other sessions were under way at any time since a session began."""
+        return one.others > 0 or self._begun > one.number
 
     def leave(self) -> None:
         """Make room for another session."""

@@ -143,18 +143,25 @@ def json_report(folders: Sequence[RunFolder], published: str | None = None) -> I
     yield json.dumps(found[0] if len(found) == 1 else found, allow_nan=False, indent=1) + "\n"
 
 
-def text_of(kind: str, folders: Sequence[RunFolder], published: str | None = None) -> Iterator[str]:
+def text_of(
+    kind: str,
+    folders: Sequence[RunFolder],
+    published: str | None = None,
+    mapped: Mapping[str, str] | None = None,
+) -> Iterator[str]:
     """Yield one report on all folders together, in pieces.
 
     Args:
         kind: One of `FORMATS` but `html`, which is more than a text.
         folders: Runs, in the order of the report.
         published: Name of published figures beside theirs; a table of trials has none.
+        mapped: Endpoints with another name in later runs, by their name in the first; they share
+            a row where runs stand side by side.
     """
     if kind == "md":
         summaries = [summarised(folder, published) for folder in folders]
         if len(folders) > 1:
-            board = report_leaderboard.lines(summaries), report_runs.lines(summaries)
+            board = report_leaderboard.lines(summaries), report_runs.lines(summaries, mapped)
             head = ("# voxmeter: several runs", *board[0], *board[1], "")
             yield from (f"{line}\n" for line in head)
         for folder, summary in zip(folders, summaries, strict=True):

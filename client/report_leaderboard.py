@@ -7,6 +7,7 @@ from typing import Any
 
 from voxmeter.client import figures, report_judges
 from voxmeter.client.escape import markdown
+from voxmeter.client.markdown_table import table
 
 Summary = Mapping[str, Any]
 Cell = Mapping[str, Any]
@@ -32,7 +33,7 @@ def lines(summaries: Sequence[Summary]) -> Iterator[str]:
     several = len(summaries) > 1
     for (suite, condition), board in boards.items():
         if len(board) > 1:
-            yield from ("", f"## Leaderboard: {markdown(suite)}, {markdown(condition)}", "")
+            yield from ("", f"## Leaderboard: {markdown(suite)}, {markdown(condition)}")
             yield from _table(sorted(board, key=_order), several=several)
 
 
@@ -57,8 +58,16 @@ def _table(board: Sequence[tuple[str, Cell]], *, several: bool) -> Iterator[str]
     heads += ["judged"] if judged else []
     heads += [f"{name.removesuffix('_ms').replace('_', ' ')} {at}, ms" for name, at in times]
     heads += ["latency kind", "ok / planned"]
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
+    yield from table(heads, _rows(board, times, several=several, judged=judged))
+
+
+def _rows(
+    board: Sequence[tuple[str, Cell]],
+    times: Sequence[tuple[str, str]],
+    *,
+    several: bool,
+    judged: bool,
+) -> Iterator[list[str]]:
     rank, before = 0, None
     for place, (run, cell) in enumerate(board, start=1):
         value = _accuracy(cell)
@@ -70,5 +79,4 @@ def _table(board: Sequence[tuple[str, Cell]], *, several: bool) -> Iterator[str]
         row += [markdown(report_judges.summary_of(metrics)) or "-"] if judged else []
         row += [figures.time(metrics[name], at) for name, at in times]
         row += [markdown(str(cell["latency_kind"] or "-"))]
-        row += [f"{cell['status'].get('ok', 0)} / {cell['planned']}"]
-        yield f"| {' | '.join(row)} |"
+        yield [*row, f"{cell['status'].get('ok', 0)} / {cell['planned']}"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from voxmeter.client import figures
 from voxmeter.client.escape import markdown
+from voxmeter.client.markdown_table import table
 
 
 def lines(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -30,20 +31,19 @@ def lines(summary: Mapping[str, Any]) -> Iterator[str]:
     yield "The means beside it are over all recordings of either, and of other words."
     heads = ["endpoint", "suite", "condition", "metric", "people", "synthesisers"]
     heads += ["paired difference", "pairs"]
-    yield ""
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
-    for cell, row in rows:
-        name = row["metric"]
-        shown = [
-            *(markdown(str(cell[key])) for key in ("endpoint", "suite", "condition")),
-            markdown(name),
-            *(f"{figures.any_figure(name, row[key])} (n {row[key]['n']})"
-              for key in ("real", "synthetic")),
-            _difference(row["paired"]),
-            str(row["paired"]["pairs"]),
-        ]  # fmt: skip
-        yield f"| {' | '.join(shown)} |"
+    yield from table(heads, (_cells(cell, row) for cell, row in rows))
+
+
+def _cells(cell: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    name = row["metric"]
+    sides = [row[key] for key in ("real", "synthetic")]
+    return [
+        *(markdown(str(cell[key])) for key in ("endpoint", "suite", "condition")),
+        markdown(name),
+        *(f"{figures.any_figure(name, side)} (n {side['n']})" for side in sides),
+        _difference(row["paired"]),
+        str(row["paired"]["pairs"]),
+    ]
 
 
 def _difference(paired: Mapping[str, Any]) -> str:

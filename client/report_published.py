@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from voxmeter.client.escape import markdown
+from voxmeter.client.markdown_table import table
 
 Row = Mapping[str, Any]
 
@@ -30,31 +31,34 @@ def lines(summary: Row) -> Iterator[str]:
     if not found["tables"]:
         yield ""
         yield "This run has no figure that stands in one of its tables."
-    for table in found["tables"]:
-        yield from _table(table)
+    for one in found["tables"]:
+        yield from _table(one)
 
 
-def _table(table: Row) -> Iterator[str]:
-    judge = f", rated by {markdown(table['judge'])}" if table["judge"] else ""
+def _table(found: Row) -> Iterator[str]:
+    judge = f", rated by {markdown(found['judge'])}" if found["judge"] else ""
     yield ""
-    yield f"### {markdown(table['title'], 200)}{judge}"
-    heads = ["system", "size", *(markdown(name) for name in table["columns"])]
-    yield ""
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
-    for system in table["systems"]:
+    yield f"### {markdown(found['title'], 200)}{judge}"
+    heads = ["system", "size", *(markdown(name) for name in found["columns"])]
+    yield from table(heads, [*_printed_rows(found), *_own_rows(found)])
+    yield from _notes(found)
+
+
+def _printed_rows(found: Row) -> Iterator[list[str]]:
+    for system in found["systems"]:
         figures = [
             f"{figure or '-'}{' *' if name in system['notes'] else ''}"
-            for name, figure in zip(table["columns"], system["figures"], strict=True)
+            for name, figure in zip(found["columns"], system["figures"], strict=True)
         ]
-        names = [markdown(system["system"]), markdown(system["size"]) or "-"]
-        yield f"| {' | '.join([*names, *figures])} |"
-    scale = 100 if table["unit"] == "percent" else 1
-    for own in table["yours"]:
+        yield [markdown(system["system"]), markdown(system["size"]) or "-", *figures]
+
+
+def _own_rows(found: Row) -> Iterator[list[str]]:
+    scale = 100 if found["unit"] == "percent" else 1
+    for own in found["yours"]:
         name = own["endpoint"] + (f" ({own['judge']})" if own["judge"] else "")
         cells = [_own(figure, scale) for figure in own["figures"]]
-        yield f"| **{markdown(name)}** | {markdown(own['size']) or '-'} | {' | '.join(cells)} |"
-    yield from _notes(table)
+        yield [f"**{markdown(name)}**", markdown(own["size"]) or "-", *cells]
 
 
 def _own(figure: Row | None, scale: int) -> str:

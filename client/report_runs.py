@@ -16,13 +16,16 @@ Names = tuple[str, str, str]
 _TIMES = (("first_audible_ms", "p50"), ("first_audible_ms", "p90"), ("first_text_ms", "p50"))
 
 
-def lines(summaries: Sequence[Summary]) -> Iterator[str]:
+def lines(summaries: Sequence[Summary], mapped: Mapping[str, str] | None = None) -> Iterator[str]:
     """Yield one table of all runs; figures of other kinds of latency say so.
 
     Args:
         summaries: Contents of `summary.json`, in the order of the columns.
+        mapped: Endpoints with another name in later runs, by their name in the first.
     """
-    runs = [_by_name(one) for one in summaries]
+    first = {old: f"{old} → {new}" for old, new in (mapped or {}).items()}
+    later = {new: first[old] for old, new in (mapped or {}).items()}
+    runs = [_by_name(one, later if place else first) for place, one in enumerate(summaries)]
     heads = ["endpoint", "suite", "condition", "figure"]
     heads += [markdown(str(one["run"])) for one in summaries]
     rows = [
@@ -34,9 +37,13 @@ def lines(summaries: Sequence[Summary]) -> Iterator[str]:
     yield from table(heads, rows)
 
 
-def _by_name(summary: Summary) -> dict[Names, Cell]:
+def _by_name(summary: Summary, called: Mapping[str, str]) -> dict[Names, Cell]:
     return {
-        (str(cell["endpoint"]), str(cell["suite"]), str(cell["condition"])): cell
+        (
+            called.get(str(cell["endpoint"]), str(cell["endpoint"])),
+            str(cell["suite"]),
+            str(cell["condition"]),
+        ): cell
         for cell in summary["cells"]
     }
 

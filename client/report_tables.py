@@ -8,6 +8,7 @@ from typing import Any
 from voxmeter.client import figures
 from voxmeter.client.aggregates import LOWEST
 from voxmeter.client.escape import markdown
+from voxmeter.client.markdown_table import table
 
 Row = Mapping[str, Any]
 Path = tuple[str, ...]
@@ -61,15 +62,18 @@ def _of_metric(
         yield f"{_sentence(path, own)}{_meaning(metric)}"
         heads = ["endpoint", "size", *(markdown(one[-1]) for one in parts)]
         heads += [markdown(path[-1]) if path else "overall", "n"]
-        yield ""
-        yield f"| {' | '.join(heads)} |"
-        yield f"|{'---|' * len(heads)}"
-        for cell, rows in cells:
-            shown = [shown_figure(rows.get(one), metric) for one in (*parts, path)]
-            count = str(rows[path]["items"]) if path in rows else "0"
-            names = [markdown(cell["endpoint"]), markdown(cell["size"]) or "-"]
-            yield f"| {' | '.join([*names, *shown, count])} |"
+        yield from table(heads, list(_rows(cells, [*parts, path], metric)))
         yield from _otherwise(path, cells, metric)
+
+
+def _rows(
+    cells: Sequence[tuple[Row, Mapping[Path, Row]]], paths: Sequence[Path], metric: str
+) -> Iterator[list[str]]:
+    """Yield a row an endpoint: the figures of some groups, and how many items the last one has."""
+    for cell, rows in cells:
+        shown = [shown_figure(rows.get(one), metric) for one in paths]
+        count = str(rows[paths[-1]]["items"]) if paths[-1] in rows else "0"
+        yield [markdown(cell["endpoint"]), markdown(cell["size"]) or "-", *shown, count]
 
 
 def _sentence(path: Path, own: Row) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from voxmeter import __version__
 from voxmeter.client import clips, conditions, config, judge_prompts, plan, speakers
 from voxmeter.client.access import access, redactor
 from voxmeter.client.bench_rules import refuse_lost_text, refuse_unbuilt
@@ -18,7 +17,7 @@ from voxmeter.client.clip_source import ClipSource
 from voxmeter.client.conditioner import Conditioner
 from voxmeter.client.finish import Lateness
 from voxmeter.client.judge_prompts import NO_PROMPTS, Prompts
-from voxmeter.client.machine import load_average, machine, packages
+from voxmeter.client.machine import made_with
 from voxmeter.client.models import hears, locate
 from voxmeter.client.publish_settings import mqtt_settings
 from voxmeter.client.retries import Retries
@@ -234,15 +233,12 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
 def _record(prepared: Prepared, selection: Mapping[str, Any]) -> dict[str, Any]:
     bench = prepared.bench
     return {
-        "voxmeter": __version__,
+        **made_with(),
         "config": config.resolved(bench),
         "selection": dict(selection),
         "planned": [cell._asdict() for cell in prepared.plan.cells()],
         **_whole(prepared),
         "seeds": {"run": bench.run.seed},
-        "machine": machine(),
-        "load_average": load_average(),
-        "packages": packages(),
         "suites": {suite.name: suite.sha256() for suite in prepared.suites},
         "aggregation": {
             suite.name: suite.scheme().row() for suite in prepared.suites if suite.aggregation

@@ -14,11 +14,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from voxmeter.client.audio import Samples
 from voxmeter.client.models import locate
 from voxmeter.client.sentences import sentences
 from voxmeter.endpoints.errors import MissingExtraError, UserError
-
-Samples = npt.NDArray[np.float32]
 
 SPEAKERS: Sequence[str] = ("hibari", "piper", "espeak-ng")
 """Names that `speaker` takes; `espeak-ng:de` speaks German, `piper:<voice.onnx>` another voice."""

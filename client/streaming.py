@@ -28,10 +28,10 @@ from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.shots import NO_EXAMPLES, Examples, examples
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.client.terminal import warn
+from voxmeter.client.trial_fields import never_asked, trial_fields
 from voxmeter.endpoints import events
 from voxmeter.endpoints.codec import Asked
 from voxmeter.endpoints.errors import ClipError, UserError
-from voxmeter.scoring.definitions import LATENCY
 
 if TYPE_CHECKING:
     from voxmeter.client.capture import Capture
@@ -199,7 +199,7 @@ class _Asking:
             return False
         stage, not_before_ns, made = self.stage, 0, 1
         while True:
-            row = await self._attempt(trial, lane, not_before_ns)
+            row, beside_others = await self._attempt(trial, lane, not_before_ns)
             wait_s = stage.retries.wait_s(row, made)
             if wait_s is None:
                 self._note_end(row, leave)
@@ -212,12 +212,9 @@ class _Asking:
                     break
                 await asyncio.to_thread(stage.show.again, trial, row, wait_s)
             trial = replace(trial, attempt=trial.attempt + 1)
-            made += not self._crowded_out(row)
+            # Refused for what was asked beside it: that was no try of its own.
+            made += not (beside_others and row.get("refusal") == "busy")
         return True
-
-    def _crowded_out(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a trial was refused for what was asked beside it: no try of its own."""
-        return row.get("refusal") == "busy" and self.limit.sessions > 1
 
     def _note_end(self, row: dict[str, Any], leave: Leave) -> None:
         """Tell the breaker how a trial's last attempt went; a row that ends the asking says so."""
@@ -234,9 +231,11 @@ class _Asking:
         if self.breaker.why != before:
             row["gave_up"] = self.breaker.why
 
-    async def _attempt(self, trial: Trial, lane: _Lane, not_before_ns: int) -> dict[str, Any]:
-        """Make one attempt; return its line."""
-        fields = _fields(trial)
+    async def _attempt(
+        self, trial: Trial, lane: _Lane, not_before_ns: int
+    ) -> tuple[dict[str, Any], bool]:
+        """Make one attempt; return its line, and whether others were under way beside it."""
+        fields, beside_others = _fields(trial), False
         try:
             clip = await asyncio.to_thread(self.stage.clip_of, trial.item, trial.condition)
             earlier = NO_EXAMPLES
@@ -248,8 +247,11 @@ class _Asking:
             row = never_asked(fields, str(error))
         else:
             one = await self._turn(not_before_ns)
-            row = await self._converse(trial, fields, clip, earlier, lane, one)
-        return cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
+            capture = await self._converse(trial, fields, clip, earlier, lane, one)
+            beside_others = self.limit.beside_others(one)
+            row = await self._row(capture, fields)
+        clean = cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
+        return clean, beside_others
 
     async def _converse(
         self,
@@ -259,13 +261,17 @@ class _Asking:
         earlier: Examples,
         lane: _Lane,
         one: Pass,
-    ) -> dict[str, Any]:
+    ) -> Capture:
+        """Hold one session within the endpoint's limits, and learn from it about them."""
         try:
             capture = await self._held(trial, fields, clip, earlier, lane)
         finally:
             self.limit.leave()
         fields |= {"waited_s": round(one.waited_s, 3)}
         self._note_limits(capture, one)
+        return capture
+
+    async def _row(self, capture: Capture, fields: dict[str, Any]) -> dict[str, Any]:
         paths = self.stage.folder.attempt_paths(fields)
         made = Attempt(fields, paths, self.stage.redactor, self.stage.lateness)
         row = await self.finisher.finish(capture, made)
@@ -348,16 +354,17 @@ def _in_real_time(target: Target) -> bool:
 
 def _fields(trial: Trial) -> dict[str, Any]:
     """Return what is known of an attempt before it is made."""
+    named = trial_fields(
+        trial.endpoint,
+        trial.item.suite,
+        trial.item.item,
+        trial.condition,
+        trial.trial,
+        attempt=trial.attempt,
+        warmup=trial.warmup,
+    )
     return {
-        "key": trial.key,
-        "endpoint": trial.endpoint,
-        "suite": trial.item.suite,
-        "item": trial.item.item,
-        "condition": trial.condition,
-        "trial": trial.trial,
-        "turn": None,
-        "attempt": trial.attempt,
-        "warmup": trial.warmup,
+        **named,
         "started_at": utc_now().isoformat(timespec="milliseconds"),
         "condition_params": {},
         "waited_s": 0.0,
@@ -369,25 +376,6 @@ def _not_taken(row: Mapping[str, Any]) -> bool:
     if row["status"] == "refused":
         return row.get("refusal") not in {"policy", "request"}
     return bool(row["status"] == "disconnected")
-
-
-def never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
-    """Return the line of a trial whose clip is bad: as long as any other, with nothing in it."""
-    nothing = ("t0_ns", "session_tag", "connect_ms", "rtt_ms", "clip", "latency_kind", "audit")
-    return {
-        **fields,
-        "status": "bad_clip",
-        "fault": fault,
-        "retryable": False,
-        "retry_after_s": None,
-        **dict.fromkeys(nothing),
-        "latency": dict.fromkeys(LATENCY),
-        "segments": [],
-        "stall_spans": [],
-        "usage": {},
-        "reply_channel": None,
-        "reply_text": "",
-    }
 
 
 def _after(first: Trial, rest: Iterator[Trial]) -> Iterator[Trial]:

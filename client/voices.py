@@ -7,8 +7,9 @@ from concurrent.futures import Future
 from functools import lru_cache
 from typing import Self
 
+from voxmeter.client.audio import Samples
 from voxmeter.client.child import ChildDiedError
-from voxmeter.client.speakers import Samples, Speaker, speaker
+from voxmeter.client.speakers import Speaker, speaker
 from voxmeter.client.worker import Worker
 from voxmeter.endpoints.errors import ClipError
 

@@ -121,7 +121,7 @@ class WebSocketTransport:
         except InvalidStatus as error:
             raise _rejected(error) from error
         except InvalidURI as error:
-            raise ConnectError("dns", f"{bare(address.url)} is not a websocket URL") from error
+            raise ConnectError("refused", f"{bare(address.url)} is not a websocket URL") from error
         except InvalidProxy as error:  # its own words show the whole URL, password included
             raise ConnectError("refused", f"the proxy in the environment: {error.msg}") from error
         except (InvalidMessage, EOFError) as error:

@@ -23,8 +23,18 @@ BOTH: tuple[Order, ...] = ("reference-first", "response-first")
 _MARK_DIGITS = 12
 _LONGEST_RAW = 8_000
 _CONTROL_WORDS = re.compile(
-    r"<(?=\|)|<(?=｜)|\|(?=>)|｜(?=>)|\[(?=/?INST\])|<(?=</?SYS>>)|"  # noqa: RUF001 - DeepSeek's bar
-    r"<(?=/?(?:s|bos|eos|pad|unk|mask|think|start_of_turn|end_of_turn|start_of_image)>)",
+    # GPT, Qwen, Llama 3 and 4, Phi, GLM, Granite, Command R, Gemma 4; DeepSeek and Hunyuan
+    r"<(?=\|)|\|(?=>)|<(?=｜)|｜(?=>)|"  # noqa: RUF001 - their own bar
+    # Llama 2 and Mistral, whose later tokenizers have more of these; Kimi, GLM, BERT
+    r"<(?=</?SYS>>)|"
+    r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+|MODEL_SETTINGS|CALL_ID|ARGS|THINK|IMG|"
+    r"IMG_\w+|AUDIO|BEGIN_AUDIO|TRANSCRIBE|PREFIX|MIDDLE|SUFFIX|BOS|EOS|EOT|PAD|UNK|SEP|CLS|"
+    r"[gs]?MASK)\])|"
+    # Gemma, Qwen's tools and any other word that has a low line, as <start_of_turn>
+    r"<(?=/?[a-z0-9]+(?:_[a-z0-9]+)+>)|"
+    r"<(?=/?(?:s|bos|eos|pad|unk|mask|sep|cls|think|tools|sop|eop|eoh|eoa|eot|image|audio)>)|"
+    r"<(?=/?seed:\w+>)|"  # Seed
+    r"\](?=~!?b[\[\]])|\[(?=e~\[)",  # MiniMax
     re.IGNORECASE,
 )
 _UNSEEN = re.compile("[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069]")  # tags and overrides

@@ -13,6 +13,7 @@ from voxmeter.client.audio import to_pcm16
 from voxmeter.client.calibrate import CASES, Budget, Case, calibrate, compare, folder_for
 from voxmeter.client.capture import Utterance
 from voxmeter.client.cli import main
+from voxmeter.client.commands import calibrate as command
 from voxmeter.client.servers.voice import babble
 
 MS = 1_000_000
@@ -120,6 +121,19 @@ def test_the_cases_are_those_that_are_promised() -> None:
     assert {case.trail_ms for case in CASES} == {0, 600}
     assert len(set(CASES)) == 12
     assert isinstance(CASES[0], Case)
+
+
+def test_seconds_and_trials_both_hold_and_the_default_is_what_the_help_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command.budget_of(None, None, 2) == Budget()
+    assert command.budget_of(4, None, 2) == Budget(4)
+    assert command.budget_of(4, 40, 2) == Budget(4, 17.0)
+    timed = command.budget_of(None, 40, 2)
+    assert timed.seconds == 17
+    assert timed.trials > 1000
+    assert main(["calibrate", "--help"]) == 0
+    assert f"(default {Budget().trials};" in capsys.readouterr().out
 
 
 def test_a_real_metronome_is_measured_and_its_files_are_kept(tmp_path: Path) -> None:

@@ -115,3 +115,20 @@ def test_the_last_steps_of_the_workflow_do_what_they_say(
     assert main(words[1:]) == 1  # the step fails the job
     assert (tmp_path / "gates.xml").is_file()
     assert "**voxmeter: regression**" in (tmp_path / "temp" / "comment.md").read_text()
+
+
+def test_a_calibration_with_few_trials_in_time_gives_no_jitter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    power = import_module("compare_power")
+    errors = [
+        {"mark": "first_audible_ms", "sessions": sessions, "n": n, "p99_abs_ms": 2.576}
+        for sessions, n in ((1, 99), (50, 100))
+    ]
+    assert list(power.calibrated_jitter({"errors": errors})) == [1.0]
+    assert power.too_few({"errors": errors}) == [
+        "calibrate found 99 trials in time with 1 sessions: too few for a 99th percentile (100); "
+        "refused"
+    ]
+    assert (power.calibrated_jitter(None), power.too_few(None)) == ({}, [])

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -213,3 +213,22 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
     code = _LIGHT.format(words=words, heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["0"], done.stderr
+
+
+def parsers_in(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                yield from parsers_in(one)
+
+
+@pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name != "live"])
+def test_the_place_to_write_to_has_the_same_two_names_in_every_command(name: str) -> None:
+    _, own, _ = cli._parser(name)  # but in `live`, whose --output is a loudspeaker
+    assert own is not None
+    for parser in parsers_in(own):
+        for action in parser._actions:
+            words = set(action.option_strings)
+            if words & {"-o", "--out", "--output"}:
+                assert words >= {"-o", "--out"}, parser.prog

@@ -356,6 +356,18 @@ def test_a_users_own_sounds_are_drawn_from_a_folder_and_named(
     assert "notes" not in text
 
 
+def test_the_file_of_every_talker_is_named_in_their_order(spoken: Clip, tmp_path: Path) -> None:
+    for number in range(6):
+        tone = 0.3 * np.sin(2 * np.pi * 300 * (number + 1) * np.arange(8000) / 8000)
+        audio.write_flac(tmp_path / f"{number}.flac", tone.astype(np.float32), 8000)
+    step = {"effect": "babble", "path": str(tmp_path), "talkers": 6}
+    named = first_step(done(spoken, step))["files"]
+    assert isinstance(named, list)
+    assert len(named) == 6
+    assert len(set(named)) > 1
+    assert "files" not in first_step(done(spoken, {"effect": "babble", "talkers": 6}))
+
+
 def test_a_recorded_response_keeps_the_direct_sound_where_it_was(tmp_path: Path) -> None:
     response = np.zeros(1600, dtype=np.float32)
     response[[200, 500, 900]] = (0.8, 0.3, -0.2)

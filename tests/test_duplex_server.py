@@ -16,8 +16,8 @@ from plain_wire import RATE as PLAIN_RATE
 from plain_wire import PlainClient, PlainServer, Scripted, client, question, rows, silence
 from websockets.exceptions import ConnectionClosed
 
-from voxmeter.client.audio import from_pcm16
-from voxmeter.client.servers.brain import Brain, Drop, Raw, Samples, Speech, Words
+from voxmeter.client.audio import Samples, from_pcm16
+from voxmeter.client.servers.brain import Brain, Drop, Raw, Speech, Words
 from voxmeter.client.servers.duplex import Mouth
 from voxmeter.client.servers.host import HostSettings, serving
 from voxmeter.client.servers.metronome import Metronome

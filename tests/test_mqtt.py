@@ -25,7 +25,9 @@ from voxmeter.client.capture import Capture, Utterance
 from voxmeter.client.cli import main
 from voxmeter.client.clock import SystemClock
 from voxmeter.client.finish import finish
-from voxmeter.client.mqtt import MqttTransport
+from voxmeter.client.mqtt import Link, MqttTransport, settings_of
+from voxmeter.client.mqtt_connection import MqttSettings
+from voxmeter.client.servers.mqtt_host import _SiteConnection
 from voxmeter.client.servers.voice import babble
 from voxmeter.client.speaking import Patience
 from voxmeter.client.target import Target, attempt
@@ -192,6 +194,53 @@ async def test_a_flood_that_nobody_reads_is_an_error_of_the_peer(
         await one.close()
 
 
+async def test_more_bytes_than_are_kept_unread_are_an_error_of_the_peer(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("voxmeter.client.mqtt._MOST_UNREAD_BYTES", 5)
+    transport = await connected(Address(broker.url, subscriptions=("a",)))
+    for _ in range(2):
+        await transport.send(Published("a", b"1234", sure=True))
+    await transport.send(Published("b", b"", sure=True))
+    async with asyncio.timeout(20):
+        with pytest.raises(ProtocolError, match="MiB at once"):
+            [arrival async for arrival in transport.receive()]
+    await transport.close()
+
+
+async def test_a_server_on_a_broker_hears_any_amount_as_long_as_it_is_read(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound in ("_MOST_BYTES", "_MOST_UNREAD_BYTES"):
+        monkeypatch.setattr(f"voxmeter.client.mqtt.{bound}", 10)
+    address = Address(broker.url)
+    link = Link(settings_of(address, TransportSettings()), SystemClock(), 2**20)
+    async with asyncio.timeout(20):
+        await link.open(["a"])
+        for number in range(9):
+            await link.publish(Published("a", b"1234567%d" % number, sure=True))
+            arrival = await link.next()
+            assert arrival.message == Published("a", b"1234567%d" % number)
+        await link.close()
+
+
+@pytest.mark.parametrize(("bound", "most"), [("_MOST_UNREAD", 3), ("_MOST_UNREAD_BYTES", 3)])
+async def test_a_session_that_leaves_too_much_unread_is_ended_alone(
+    bound: str, most: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(f"voxmeter.client.servers.mqtt_host.{bound}", most)
+    link = Link(MqttSettings("127.0.0.1"), SystemClock(), 2**20)
+    read, unread = (_SiteConnection(link, SystemClock(), name) for name in ("read", "unread"))
+    for number in range(9):
+        for connection in (read, unread):
+            connection.arrive(number, Published("hermes/audioServer/x/audioFrame", b"f"))
+        assert (await read.receive())[0] == number
+    with pytest.raises(ConnectionLostError, match="has ended"):
+        await unread.receive()
+    warning = "voxmeter: warning: site unread: more came than its session reads; it is ended\n"
+    assert capsys.readouterr().err == warning
+
+
 async def test_tls_and_a_password_are_as_strict_as_the_broker(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     certificates(tmp_path / "other")
@@ -238,19 +287,22 @@ async def test_tls_and_a_password_are_as_strict_as_the_broker(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("address", "words"),
+    ("address", "failure", "words"),
     [
-        (Address("http://h"), "begins with mqtt://"),
-        (Address("mqtt://"), "begins with mqtt://"),
-        (Address("mqtt://h:x"), "not the URL of a broker"),
-        (Address("mqtt://h", {"Cookie": "x"}), "header 'Cookie' cannot be sent"),
-        (Address("mqtt://a..b"), "can be no host's name"),
+        (Address("http://h"), "refused", "begins with mqtt://"),
+        (Address("mqtt://"), "refused", "begins with mqtt://"),
+        (Address("mqtt://h:x"), "refused", "not the URL of a broker"),
+        (Address("mqtt://h", {"Cookie": "x"}), "refused", "header 'Cookie' cannot be sent"),
+        (Address("mqtt://a..b"), "dns", "can be no host's name"),
     ],
 )
-async def test_an_address_that_cannot_be_is_told(address: Address, words: str) -> None:
+async def test_an_address_that_cannot_be_is_told(
+    address: Address, failure: str, words: str
+) -> None:
     needs_aiomqtt()
-    with pytest.raises(ConnectError, match=words):
+    with pytest.raises(ConnectError, match=words) as raised:
         await connected(address)
+    assert raised.value.failure == failure
 
 
 def needs_aiomqtt() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, Lock
 from typing import Any, get_args
 
 import numpy as np
@@ -329,3 +332,36 @@ def test_the_page_shows_what_is_published() -> None:
     assert shown == [sender.at("/event")[-1], sender.at("/stats")[-1]]
     for status in get_args(Status):
         assert f"`{status}`" in page
+
+
+class Unhurried(Noted):
+    """A sender that gives other threads time to come in; notes whether one did."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free, self.overlapped = Lock(), False
+
+    def offer(self, post: Post) -> None:
+        alone = self.free.acquire(blocking=False)
+        self.overlapped |= not alone
+        time.sleep(0.001)
+        super().offer(post)
+        if alone:
+            self.free.release()
+
+
+def test_threads_that_tell_at_a_time_lose_no_trial_and_begin_an_endpoint_once() -> None:
+    sender = Unhurried()
+    told = publication(sender)
+    together = Barrier(8)
+
+    def tell(number: int) -> None:
+        together.wait(20)
+        for one in range(5):
+            told.trial(trial(f"q{number}-{one}", first_audible_ms=400.0))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(tell, range(8)))
+    assert not sender.overlapped
+    counts = [one["n"] for one in sender.at("/stats")]
+    assert counts == [0, *range(1, 41)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import os
 import signal
 import socket
@@ -18,10 +20,11 @@ from mosquitto import Broker, mosquitto
 from mqtt_reader import reading
 from needs import needs_extra
 
+from voxmeter.client import publish_child
 from voxmeter.client.mqtt_connection import MqttSettings
-from voxmeter.client.publish_process import Delivery, Publisher
+from voxmeter.client.publish_process import Delivery, Publisher, _why
 from voxmeter.client.publish_topics import Post
-from voxmeter.client.publish_wire import Setup
+from voxmeter.client.publish_wire import Report, Setup
 
 needs_extra("aiomqtt", "mqtt")
 
@@ -272,6 +275,43 @@ def test_a_broker_that_lets_us_in_and_takes_nothing_is_left_at_the_end(
         delivery = sender.end(0.3)
     assert (delivery.delivered, delivery.undelivered) == (0, 30)
     assert delivery.problem
+
+
+class ToldInOrder(io.BytesIO):
+    """Where the process writes; keeps the last problem that it told."""
+
+    def problem(self) -> str:
+        return str(json.loads(self.getvalue().splitlines()[-1])["problem"])
+
+
+@pytest.mark.parametrize(
+    ("connected", "words"),
+    [(True, "did not take them in time"), (False, "Connection refused")],
+)
+async def test_an_old_refusal_is_not_why_a_broker_that_is_back_is_slow(
+    connected: bool, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[int] = []
+    monkeypatch.setattr("voxmeter.client.publish_child.os._exit", ends.append)
+    told = ToldInOrder()
+    setup = Setup(MqttSettings("h"), Post(STATUS, "offline", retain=True))
+    process = publish_child._Publishing(setup, told)
+    process._lost(ConnectionRefusedError(111, "Connection refused"))
+    process._connected = connected
+    process._leave()
+    assert words in told.problem()
+    assert ends == [0]
+
+
+def test_a_process_that_cannot_say_its_last_word_is_not_known_by_an_old_problem() -> None:
+    found = {
+        (connected, over): _why(Report(connected=connected, problem="refused", over=over))
+        for connected in (True, False)
+        for over in (True, False)
+    }
+    slow = "the broker did not take them in time"
+    others = dict.fromkeys([(True, True), (False, True), (False, False)], "refused")
+    assert found == {(True, False): slow} | others
 
 
 def test_a_refused_password_is_told_in_plain_words(broker: Broker) -> None:

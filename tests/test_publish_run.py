@@ -21,6 +21,7 @@ from voxmeter.client.audio import write_flac
 from voxmeter.client.cli import main
 from voxmeter.client.mqtt_connection import MqttSettings
 from voxmeter.client.speakers import speaker
+from voxmeter.endpoints.errors import UserError
 from voxmeter.suites import catalog
 
 needs_extra("aiomqtt", "mqtt")
@@ -195,6 +196,30 @@ def test_an_interrupted_run_says_so(
             await reader.status("interrupted")
 
     asyncio.run(late())
+
+
+@pytest.mark.parametrize("way", ["command", "script"])
+def test_a_run_whose_reports_cannot_be_written_is_not_told_as_done(
+    way: str, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise UserError("report.md", "the disk is full", "make room")
+
+    written = bench(tmp_path, secure(broker))
+    if way == "command":
+        monkeypatch.setattr("voxmeter.client.report.write_reports", full)
+        assert main(["run", str(written), "--quiet"]) == 2
+    else:
+        monkeypatch.setattr("voxmeter.client.api.write_reports", full)
+        with pytest.raises(UserError, match="disk is full"):
+            run_bench(written)
+
+    async def late() -> list[Seen]:
+        async with reading(reader_settings(broker)) as reader:
+            await reader.status("failed")
+            return reader.seen
+
+    assert "done" not in [one.payload for one in asyncio.run(late())]
 
 
 @pytest.mark.parametrize(

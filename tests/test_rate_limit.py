@@ -93,6 +93,20 @@ async def test_a_session_waits_for_room_and_gets_it_when_another_leaves() -> Non
         assert (await waiting).round == 1
 
 
+async def test_a_session_knows_whether_others_were_under_way_beside_it() -> None:
+    limit = RateLimit(2, Clock())
+    first, second = await limit.enter(), await limit.enter()
+    assert limit.beside_others(first)
+    assert limit.beside_others(second)
+    limit.refused(first)
+    limit.leave()
+    limit.leave()
+    alone = await limit.enter()
+    assert not limit.beside_others(alone)
+    limit.leave()
+    assert not limit.beside_others(await limit.enter())
+
+
 @given(st.integers(1, 1000), st.lists(st.booleans(), max_size=200))
 def test_there_is_always_room_for_one_and_never_for_more_than_allowed(
     most: int, refusals: list[bool]
@@ -188,6 +202,24 @@ def test_a_trial_is_not_lost_for_all_that_was_asked_beside_it(
     assert peer.together == []
     assert max(row["attempt"] for row in rows) > 2
     assert [row["status"] for row in folder.newest_trials()] == ["ok"] * 20
+
+
+def test_two_at_a_time_that_are_refused_beside_each_other_keep_all_their_retries(
+    peer: Peer, clock: Clock, folder: RunFolder
+) -> None:
+    peer.captures[:] = [busy(1), busy(1), busy(1)]
+    peer.together = [2]  # then one alone, which has its one retry left
+    rows = run(folder, clock, trials=2, sessions=2, retries=Retries(most=1))
+    assert peer.together == []
+    assert sorted(row["status"] for row in rows) == ["ok", "ok", "refused", "refused", "refused"]
+
+
+def test_a_last_trial_that_is_alone_uses_its_retries_whatever_the_bench_allows(
+    peer: Peer, clock: Clock, folder: RunFolder
+) -> None:
+    peer.captures[:] = [busy(1), busy(1)]
+    rows = run(folder, clock, trials=1, sessions=4, retries=Retries(most=1))
+    assert [row["status"] for row in rows] == ["refused", "refused"]
 
 
 def test_a_trial_that_is_refused_alone_uses_up_its_retries(

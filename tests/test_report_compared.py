@@ -111,6 +111,52 @@ def test_a_page_of_runs_pairs_endpoints_of_other_names(tmp_path: Path, tab: Tab)
     assert found == "old → newdemocleanq0––400450+50A B"  # noqa: RUF001
     assert tab.value("document.querySelectorAll('#results tbody tr').length") == 1
     assert tab.problems == []
-    for pair in ("older=new", "old=newer"):
-        with pytest.raises(UserError, match="name one that is there"):
-            report(*words, "--map", pair)
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path) -> list[str]:
+    """Runs with an endpoint each, `old` and `new`."""
+    paths = []
+    for name, audible in (("old", 400.0), ("new", 450.0)):
+        rows = [trial("q0", endpoint=name, first_audible_ms=audible)]
+        with build(tmp_path / name, [], rows) as folder:
+            paths.append(str(folder.path))
+    return paths
+
+
+def test_a_text_of_runs_pairs_endpoints_of_other_names(two_runs: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "both.md"
+    assert report(*two_runs, "--format", "md", "-o", str(out), "--map", "old=new") == 0
+    side_by_side = out.read_text().partition("## Runs side by side")[2].partition("\n#")[0]
+    (row,) = [line for line in side_by_side.splitlines() if "first audible p50" in line]
+    assert row.startswith("| old → new | demo | clean |")
+    assert "400" in row
+    assert "450" in row
+
+
+@pytest.mark.parametrize("kind", ["html", "md"])
+@pytest.mark.parametrize("pair", ["older=new", "old=newer"])
+def test_an_endpoint_that_is_not_there_is_never_paired(
+    kind: str, pair: str, two_runs: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "both"
+    with pytest.raises(UserError, match="name one that is there"):
+        report(*two_runs, "--format", kind, "-o", str(out), "--map", pair)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--format", "json"], "--format json sets no runs side by side"),
+        (["--format", "csv,json", "-o", "there"], "--format csv,json sets no runs side by side"),
+        ([], "each run has a report.md of its own"),
+    ],
+)
+def test_a_pairing_that_nothing_would_show_is_refused(
+    words: list[str], told: str, two_runs: list[str]
+) -> None:
+    with pytest.raises(UserError, match=told):
+        report(*two_runs, *words, "--map", "old=new")
+    with pytest.raises(UserError, match="this is one"):
+        report(two_runs[0], *words, "--map", "old=new")

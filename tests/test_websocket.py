@@ -208,8 +208,8 @@ async def test_nobody_listening_is_refused_without_the_query() -> None:
     ("url", "failure"),
     [
         ("ws://no-such-host.invalid/", "dns"),
-        ("http://127.0.0.1/", "dns"),
-        ("nonsense", "dns"),
+        ("http://127.0.0.1/", "refused"),
+        ("nonsense", "refused"),
         ("ws://..../", "dns"),
         (f"ws://{'a' * 300}/", "dns"),
     ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from voxmeter.client.arguments import positive
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what is mixed, how, and what is asked."""
@@ -15,7 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "second", type=Path, metavar="SECOND", help="a sound file, or a folder to draw from"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FOLDER", help="where the suite goes"
+        "-o",
+        "--out",
+        "--output",
+        dest="output",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="where the suite goes",
     )
     parser.add_argument(
         "--names",
@@ -46,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--question", default="", metavar="TEXT", help="instead of the suite's own")
     parser.add_argument(
-        "--each", type=_positive, default=1, metavar="N", help="mixes of each first clip"
+        "--each", type=positive, default=1, metavar="N", help="mixes of each first clip"
     )
     parser.add_argument("--seed", type=int, default=0, help="of whatever is drawn (default: 0)")
 
@@ -95,9 +104,3 @@ def _numbers(text: str) -> tuple[float, ...]:
     if not all(abs(one) <= 600_000 for one in found):
         raise argparse.ArgumentTypeError(f"{text!r} is out of reach")
     return found
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 up")
-    return int(text)

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from voxmeter.client.arguments import positive
+
 if TYPE_CHECKING:
     from voxmeter.client.reference_writing import Written
 
@@ -19,14 +21,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--key-env", metavar="VAR", help="environment variable with its key")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="default: beside PATH, named by the model"
+        "-o",
+        "--out",
+        "--output",
+        dest="output",
+        type=Path,
+        metavar="FILE",
+        help="default: beside PATH, named by the model",
     )
     parser.add_argument(
         "--all", action="store_true", help="also for questions that have a reference"
     )
     parser.add_argument("--prompt", type=Path, metavar="FILE", help="what the model is told")
-    parser.add_argument("--limit", type=int, metavar="N", help="at most so many now")
-    parser.add_argument("--concurrency", type=int, default=4, metavar="N", help="at once")
+    parser.add_argument("--limit", type=positive, metavar="N", help="at most so many now")
+    parser.add_argument("--concurrency", type=positive, default=4, metavar="N", help="at once")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,8 +72,6 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             "--key-env", "is missing, and so is --url", "write --key-env OPENAI_API_KEY"
         )
-    if args.limit is not None and args.limit < 1:
-        raise UserError("--limit", f"{args.limit} is too small", "use 1 or more")
     secrets = [secret(args.key_env, "--key-env")] if args.key_env else []
     output = args.output or reference_writing.default_output(args.source.resolve(), args.model)
     wanted = reference_writing.Wanted(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from voxmeter.client.arguments import positive
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what is spoken, by whom, how, and where it is kept."""
@@ -12,8 +14,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "source", type=Path, metavar="SOURCE", help="questions: .csv as MMLU has them, or .jsonl"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FOLDER", help="where the suite goes"
+        "-o",
+        "--out",
+        "--output",
+        dest="output",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="where the suite goes",
     )
+    _add_who(parser)
+    _add_how(parser)
+    _add_text(parser)
+    _add_kept(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build the suite; what was spoken before is not spoken again.
+
+    Raises:
+        UserError: If the source, a voice or an option is wrong.
+    """
+    from voxmeter.client import speech_build
+    from voxmeter.client.cli import DONE
+    from voxmeter.client.speech_wanted import wanted
+
+    chosen = wanted(vars(args))
+    if args.show:
+        speech_build.show(chosen)
+    else:
+        speech_build.build(chosen)
+    return DONE
+
+
+def _add_who(parser: argparse.ArgumentParser) -> None:
     who = parser.add_argument_group("who speaks (several make as many items of each question)")
     who.add_argument(
         "--speaker",
@@ -26,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     who.add_argument("--tts-url", metavar="URL", help="of an OpenAI-compatible speech service")
     who.add_argument("--tts-model", metavar="NAME", help="its model (default: gpt-4o-mini-tts)")
     who.add_argument("--tts-key-env", metavar="VAR", help="environment variable with its key")
+
+
+def _add_how(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how (lists multiply, unless --draw)")
     for name, help_ in (
         ("rate", "how much faster, percent"),
@@ -64,6 +101,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="longer pauses of a voice are shortened, as servers take them for the end of a "
         "question (default: 300; 0 leaves them)",
     )
+
+
+def _add_text(parser: argparse.ArgumentParser) -> None:
     text = parser.add_argument_group("what is said")
     text.add_argument("--ask", metavar="SENTENCE", help="asks to choose, before the options")
     text.add_argument(
@@ -73,7 +113,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--as-written", action="store_true", help="leave numbers and signs to the voice"
     )
     text.add_argument("--show", action="store_true", help="print what would be said, speak nothing")
-    text.add_argument("--limit", type=_positive, metavar="N", help="the first N questions alone")
+    text.add_argument("--limit", type=positive, metavar="N", help="the first N questions alone")
+
+
+def _add_kept(parser: argparse.ArgumentParser) -> None:
     kept = parser.add_argument_group("how it is kept")
     kept.add_argument("--format", choices=("flac", "ogg"), default="flac", help="of the clips")
     kept.add_argument(
@@ -83,24 +126,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kept.add_argument(
         "--skip-bad", action="store_true", help="leave rows out that cannot be asked, and tell"
     )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Build the suite; what was spoken before is not spoken again.
-
-    Raises:
-        UserError: If the source, a voice or an option is wrong.
-    """
-    from voxmeter.client import speech_build
-    from voxmeter.client.cli import DONE
-    from voxmeter.client.speech_wanted import wanted
-
-    chosen = wanted(vars(args))
-    if args.show:
-        speech_build.show(chosen)
-    else:
-        speech_build.build(chosen)
-    return DONE
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -118,13 +143,3 @@ def _percents(text: str) -> tuple[float, ...]:
     if not all(-50 <= one <= 100 for one in found):
         raise argparse.ArgumentTypeError(f"{text!r}: use -50 to 100")
     return found
-
-
-def _positive(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is too small: use 1 or more")
-    return number

@@ -11,7 +11,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="PATH", help="the folder of the download")
     parser.add_argument(
         "-o",
+        "--out",
         "--output",
+        dest="output",
         type=Path,
         required=True,
         metavar="FOLDER",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from voxmeter.client.arguments import positive
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from voxmeter.client.capture import Utterance
 
 _PROTOCOL = "openai-realtime"
+_TRIALS = 5
+_TRIALS_WITHIN_A_TIME = 10_000
 _QUESTION_S = 0.8
 _WHOLE_S = 4.0
 _HUSH_S = 0.3
@@ -32,16 +36,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sessions", default="1,50", metavar="N[,N...]", help="at a time (default %(default)s)"
     )
     parser.add_argument(
-        "--trials", type=int, default=5, metavar="N", help="of each case (default %(default)s)"
+        "--trials",
+        type=positive,
+        metavar="N",
+        help=f"of each case (default {_TRIALS}; with --seconds: as many as there is time for)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         metavar="S",
-        help="stop after about S seconds (default: when all trials are made, some minutes)",
+        help="stop after about S seconds, or when the trials of --trials are made, if that is "
+        "given too (default: when all trials are made, some minutes)",
     )
     parser.add_argument(
-        "--out", metavar="DIR", help="keep a run folder in DIR: for `voxmeter compare` and `report`"
+        "-o",
+        "--out",
+        metavar="DIR",
+        help="keep a run folder in DIR: for `voxmeter compare` and `report`",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -59,16 +70,14 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from voxmeter.client import calibration_run
-    from voxmeter.client.calibrate import Budget, calibrate, folder_for
+    from voxmeter.client.calibrate import calibrate, folder_for
     from voxmeter.client.calibration import keep
+    from voxmeter.endpoints.errors import UserError
 
     sessions = _sessions(args.sessions)
-    _positive("--trials", args.trials, at_least=1)
-    if args.seconds is not None:
-        _positive("--seconds", args.seconds, at_least=1)
-    # Each number of sessions gets its share, less what starting, warming up and ending take.
-    share = None if args.seconds is None else max(1.0, args.seconds / len(sessions) - 3.0)
-    budget = Budget(trials=10_000 if share is not None else args.trials, seconds=share)
+    if args.seconds is not None and not args.seconds >= 1:  # a number that is none is not either
+        raise UserError(f"--seconds {args.seconds:g}", "is too small", "use 1 or more")
+    budget = budget_of(args.trials, args.seconds, len(sessions))
     if not args.json:
         print(_intention(args.protocol, sessions, budget), flush=True)
     with tempfile.TemporaryDirectory(prefix="voxmeter-") as temporary:
@@ -91,6 +100,23 @@ def run(args: argparse.Namespace) -> int:
                 found["folder"] = str(folder.path)
     _print(result, found, as_json=args.json)
     return 0 if result.errors else 3  # the metronome answered nothing that could be compared
+
+
+def budget_of(trials: int | None, seconds: float | None, numbers: int) -> Budget:
+    """Return how much is measured for each of some numbers of sessions.
+
+    Args:
+        trials: Of `--trials`, None where it was not given.
+        seconds: Of `--seconds`, likewise. Where both were given, whichever is over first ends it.
+        numbers: How many numbers of sessions there are.
+    """
+    from voxmeter.client.calibrate import Budget
+
+    if seconds is None:
+        return Budget() if trials is None else Budget(trials)
+    # Each gets its share, less what starting, warming up and ending take.
+    share = max(1.0, seconds / numbers - 3.0)
+    return Budget(_TRIALS_WITHIN_A_TIME if trials is None else trials, share)
 
 
 def _print(result: Calibration, found: dict[str, object], *, as_json: bool) -> None:
@@ -156,10 +182,3 @@ def _sessions(text: str) -> list[int]:
             f"--sessions {text}", "is not a list of numbers", "write 1,50 (at most 500)"
         )
     return numbers
-
-
-def _positive(option: str, value: float, *, at_least: int) -> None:
-    from voxmeter.endpoints.errors import UserError
-
-    if not value >= at_least:  # a number that is none is not at least anything
-        raise UserError(f"{option} {value:g}", "is too small", f"use {at_least} or more")

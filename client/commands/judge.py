@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from voxmeter.client.arguments import positive
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,9 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "collect", help="make a page on which people compare replies without knowing whose"
     )
     collect.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folders")
-    collect.add_argument("-o", dest="out", type=Path, metavar="DIR", help="default: study-NUMBER")
+    collect.add_argument("-o", "--out", type=Path, metavar="DIR", help="default: study-NUMBER")
     collect.add_argument(
-        "--per-domain", type=int, default=5, metavar="N", help="items of each domain (default: 5)"
+        "--per-domain",
+        type=positive,
+        default=5,
+        metavar="N",
+        help="items of each domain (default: 5)",
     )
     collect.add_argument("--systems", default="", metavar="A,B", help="compare these alone")
     collect.add_argument("--condition", default="clean", metavar="NAME", help="default: clean")
@@ -55,10 +61,7 @@ def _collect(args: argparse.Namespace) -> int:
     from voxmeter.client.study import draw
     from voxmeter.client.study_files import KEY, PAGE, write_study
     from voxmeter.client.terminal import printable
-    from voxmeter.endpoints.errors import UserError
 
-    if args.per_domain < 1:
-        raise UserError("--per-domain", f"{args.per_domain} is too small", "use 1 or more")
     systems = [name.strip() for name in args.systems.split(",") if name.strip()]
     with ExitStack() as stack:
         runs = {path.resolve(): path for path in args.runs}.values()  # each once, however named

@@ -290,6 +290,6 @@ def _within(text: str, least: int, most: int, what: str) -> int:
 
 
 def _positive(text: str) -> int:
-    from voxmeter.client.commands.run import _positive as positive
+    from voxmeter.client.arguments import positive
 
     return positive(text)

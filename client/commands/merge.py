@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs", nargs="+", type=Path, metavar="RUN", help="run folders of `voxmeter run --shard`"
     )
     parser.add_argument(
-        "-o", dest="out", type=Path, metavar="DIR", required=True, help="the new run folder"
+        "-o", "--out", type=Path, metavar="DIR", required=True, help="the new run folder"
     )
     parser.add_argument("--quiet", action="store_true", help="print the run folder alone")
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
     from voxmeter.client.runfolder import RunFolder
 
@@ -28,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-o",
+        "--out",
         dest="output",
         metavar="PATH",
         help="a file, or for several formats a folder; - is standard output",
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OLD=NEW",
-        help="in a page of several runs, pair endpoint OLD of the first with endpoint NEW of the "
-        "others; may be given again",
+        help="where several runs stand side by side (html and md, with -o), pair endpoint OLD of "
+        "the first with endpoint NEW of the others; may be given again",
     )
 
 
@@ -59,14 +59,16 @@ def run(args: argparse.Namespace) -> int:
     """
     from contextlib import ExitStack
 
-    from voxmeter.client.endpoint_map import read_map
-    from voxmeter.client.report import formats, text_of
+    from voxmeter.client.endpoint_map import read_map, refuse_absent
+    from voxmeter.client.report import formats, summarised, text_of
     from voxmeter.client.runfolder import RunFolder
 
     wanted = formats(args.format)
     mapped = read_map(args.map)
     if "html" in wanted:
         _page_has_a_place(args)
+    if mapped:
+        _map_has_a_meaning(args, wanted)
     if args.published is not None:
         from voxmeter.suites.published_tables import published
 
@@ -77,32 +79,32 @@ def run(args: argparse.Namespace) -> int:
         folders = [
             stack.enter_context(RunFolder.open(path, write=into_folder)) for path in runs.values()
         ]
+        if mapped:
+            refuse_absent(mapped, [summarised(folder) for folder in folders])
         for kind in wanted:
             if kind == "html":
                 _page(folders, args, mapped, several=len(wanted) > 1)
             elif args.output is None and kind in _IN_FOLDER:
                 _into_folders(folders, args.published)
             else:
-                pieces = text_of(kind, folders, args.published)
+                pieces = text_of(kind, folders, args.published, mapped)
                 _elsewhere(kind, pieces, args.output, several=len(wanted) > 1)
     return 0
 
 
-def _both_there(mapped: Mapping[str, str], summaries: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse to pair an endpoint that is not there."""
-    from voxmeter.client.terminal import printable
+def _map_has_a_meaning(args: argparse.Namespace, wanted: Sequence[str]) -> None:
+    """Refuse `--map` where nothing that is asked for sets runs side by side."""
     from voxmeter.endpoints.errors import UserError
 
-    first, *others = ({str(cell["endpoint"]) for cell in one["cells"]} for one in summaries)
-    for names, there, where in (
-        (mapped.keys(), first, "the first run has no"),
-        (mapped.values(), set().union(*others), "no later run has an"),
-    ):
-        for name in names:
-            if name not in there:
-                shown = ", ".join(printable(one, 40) for one in sorted(there)) or "none"
-                found = f"{where} endpoint {printable(name, 40)!r}"
-                raise UserError("--map", found, f"name one that is there: {shown}")
+    if len({path.resolve() for path in args.runs}) < 2:
+        raise UserError("--map", "pairs endpoints of several runs; this is one", "leave it out")
+    if "html" in wanted or ("md" in wanted and args.output is not None):
+        return
+    if "md" in wanted:
+        found, cure = "each run has a report.md of its own", "say where one of all goes, with -o"
+        raise UserError("--map", found, cure)
+    found = f"--format {','.join(wanted)} sets no runs side by side"
+    raise UserError("--map", found, "leave it out, or use --format md or html with -o")
 
 
 def _page_has_a_place(args: argparse.Namespace) -> None:
@@ -132,7 +134,6 @@ def _page(
         path = _file("html", args.output, several=several)
     with ScoringProgress() as tell:
         summaries = [summarised(folder, args.published) for folder in folders]
-        _both_there(mapped, summaries)
         page = write_page(folders, summaries, path, Pairing(mapped), tell)
     print(page)
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from voxmeter.client.arguments import positive
+
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
     from voxmeter.client.judge_estimate import JudgeEstimate
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what is run, where it is kept, and what is shown."""
     parser.add_argument("bench", nargs="?", type=Path, help="a bench.toml (default: ./bench.toml)")
-    parser.add_argument("--out", metavar="DIR", help="folder for run folders (default: runs)")
+    parser.add_argument("-o", "--out", metavar="DIR", help="folder for run folders (default: runs)")
     parser.add_argument("--name", help="the run folder's name begins with it")
     parser.add_argument("--resume", type=Path, metavar="RUN", help="go on with a run folder")
-    parser.add_argument("--limit", type=_positive, metavar="N", help="items of each suite")
+    parser.add_argument("--limit", type=positive, metavar="N", help="items of each suite")
     parser.add_argument("--only", metavar="FILTER", help="endpoint=...,suite=...,condition=...")
-    parser.add_argument("--trials", type=_positive, metavar="N", help="times each item is asked")
+    parser.add_argument("--trials", type=positive, metavar="N", help="times each item is asked")
     parser.add_argument(
-        "--concurrency", type=_positive, metavar="N", help="sessions with one endpoint at a time"
+        "--concurrency", type=positive, metavar="N", help="sessions with one endpoint at a time"
     )
     parser.add_argument("--shard", metavar="I/N", help="ask only part I of N, and do not score")
     parser.add_argument(
@@ -135,6 +137,8 @@ def _finish(
         summary = score_run(folder, prepared.bench, progress=progress)
         published.scored(summary)
         write_reports(folder, summary, progress)
+        if published.done(summary):  # something was not delivered: the reports say so too
+            write_reports(folder, summary, progress)
     if args.json:
         print(json.dumps(summary))
     elif not args.quiet:
@@ -262,13 +266,3 @@ def _say_notes(prepared: Prepared) -> None:
 def _say_what_it_is(prepared: Prepared) -> None:
     if any(suite.kind == "demo" for suite in prepared.suites):
         print("\nA demo, not a ranking: a few easy questions, a very small model, one machine.")
-
-
-def _positive(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is too small: use 1 or more")
-    return number

@@ -40,12 +40,13 @@ def background(
     """Add voices, the user's recordings or ours, each beginning anywhere in what it says."""
     sound = sound.longer(number(values, "tail_ms"))
     noise = np.zeros(len(sound.wave))
-    found: Mapping[str, Json] = {}
+    files: list[Json] = []
     for _ in range(int(number(values, "talkers"))):
         wave, found = own_sound(values, sound.rate, draw)
+        files += found.values()
         one = somewhere(talker(sound.rate, draw) if wave is None else wave, len(noise), draw)
         noise += one / (np.sqrt(np.mean(one**2)) + 1e-9)
-    return added(sound, noise, number(values, "snr_db")), found
+    return added(sound, noise, number(values, "snr_db")), {"files": files} if files else {}
 
 
 def talker(rate: int, draw: Random) -> Wave:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from voxmeter import __version__
-from voxmeter.client import config, keys
+from voxmeter.client import config
 from voxmeter.client.audio import Pcm, from_pcm16, sha256
 from voxmeter.client.capture import Capture, Utterance
 from voxmeter.client.child import ChildDiedError
@@ -21,8 +21,8 @@ from voxmeter.client.clock import utc_now
 from voxmeter.client.finish import Attempt, finish
 from voxmeter.client.machine import load_average, machine, packages
 from voxmeter.client.runfolder import RunFolder
-from voxmeter.client.streaming import never_asked
 from voxmeter.client.targets import instructions_hash
+from voxmeter.client.trial_fields import never_asked, trial_fields
 from voxmeter.client.worker import Worker
 from voxmeter.scoring.answers import EXTRACTOR_VERSION
 
@@ -235,20 +235,10 @@ class Keeping:
 
     def key(self, question: Question, condition: str) -> Row:
         """Return the fields that say which trial a turn is."""
-        return {
-            "key": keys.key(
-                self._endpoint, question.suite, question.item, condition, question.trial
-            ),
-            "endpoint": self._endpoint,
-            "suite": question.suite,
-            "item": question.item,
-            "condition": condition,
-            "trial": question.trial,
-            "turn": None,
-            "attempt": 1,
-            "warmup": False,
-            "waited_s": 0.0,
-        }
+        named = trial_fields(
+            self._endpoint, question.suite, question.item, condition, question.trial
+        )
+        return {**named, "waited_s": 0.0}
 
     def _append(self, question: Question, row: Row) -> None:
         folder = self._folder()

@@ -6,12 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from voxmeter.client.audio import Samples
 from voxmeter.endpoints.codec import Turn
-
-Samples = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

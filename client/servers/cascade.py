@@ -17,14 +17,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from voxmeter.client import redaction
-from voxmeter.client.audio import Pcm, resample
+from voxmeter.client.audio import Pcm, Samples, resample
 from voxmeter.client.models import locate
 from voxmeter.client.sentences import SentenceSplitter
 from voxmeter.client.servers import query as read
 from voxmeter.client.servers.brain import (
     Heard,
     RefusedError,
-    Samples,
     Speech,
     Spoken,
     Terms,

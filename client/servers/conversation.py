@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from voxmeter.client.audio import from_pcm16
+from voxmeter.client.audio import Samples, from_pcm16
 from voxmeter.client.encodings import Decoder, decoder
 from voxmeter.client.servers.answering import Answering, House, Wishes
-from voxmeter.client.servers.brain import Samples, Terms
+from voxmeter.client.servers.brain import Terms
 from voxmeter.client.servers.connection import Connection
 from voxmeter.client.servers.gate import Change
 from voxmeter.client.servers.hearing import Captured, Hearing, Piece

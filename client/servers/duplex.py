@@ -15,14 +15,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from voxmeter.client.audio import to_pcm16
+from voxmeter.client.audio import Samples, to_pcm16
 from voxmeter.client.encodings import encoder
 from voxmeter.client.servers.brain import (
     Brain,
     Drop,
     Heard,
     Raw,
-    Samples,
     Speech,
     Spoken,
     UserTurn,

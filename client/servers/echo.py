@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 
-from voxmeter.client.audio import Pcm, resample
+from voxmeter.client.audio import Pcm, Samples, resample
 from voxmeter.client.servers import query as read
-from voxmeter.client.servers.brain import Samples, Speech, Spoken, Terms, UserTurn
+from voxmeter.client.servers.brain import Speech, Spoken, Terms, UserTurn
 from voxmeter.scoring.speech import speech_bounds
 
 _PACKET_MS = 100

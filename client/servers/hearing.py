@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from voxmeter.client.servers.brain import Samples
+from voxmeter.client.audio import Samples
 from voxmeter.client.servers.gate import Change, Gate
 from voxmeter.scoring.speech import speech_bounds
 

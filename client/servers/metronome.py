@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from voxmeter.client.audio import Pcm, resample
+from voxmeter.client.audio import Pcm, Samples, resample
 from voxmeter.client.servers import query as read
 from voxmeter.client.servers.brain import (
     Drop,
     Raw,
     RefusedError,
-    Samples,
     Speech,
     Spoken,
     Terms,

@@ -34,6 +34,8 @@ _HEARS = (
     "hermes/audioServer/+/playFinished",
 )
 _SILENCE_S = 120.0  # longer than any file takes to be played
+_MOST_UNREAD = 4096  # messages, of one session: more than a minute of any frames
+_MOST_UNREAD_BYTES = 64 * 2**20
 
 
 @asynccontextmanager
@@ -131,10 +133,10 @@ class _Host:
         if message.topic.startswith("hermes/audioServer/"):
             connection = self._sites.get(message.topic.split("/")[2])
             if connection is not None:
-                connection.arrived.put_nowait((t_ns, message))
+                connection.arrive(t_ns, message)
         elif message.topic == wire.END_SESSION:
             for connection in self._sites.values():
-                connection.arrived.put_nowait((t_ns, message))
+                connection.arrive(t_ns, message)
         else:
             await self._begin(group, t_ns, message)
 
@@ -151,7 +153,7 @@ class _Host:
             await self._tell(hermes_server.refusal(message, refused.reason))
             return
         connection = _SiteConnection(self._link, self._clock, site)
-        connection.arrived.put_nowait((t_ns, message))
+        connection.arrive(t_ns, message)
         conversation = Conversation(
             self._house,
             connection,
@@ -184,18 +186,28 @@ class _Host:
 
 
 class _SiteConnection:
-    """One site's session on the host's own connection to the broker; see `Connection`.
-
-    Attributes:
-        arrived: What is meant for it, with stamps; None at its end.
-    """
+    """One site's session on the host's own connection to the broker; see `Connection`."""
 
     def __init__(self, link: Link, clock: Clock, site: str) -> None:
         self.clock = clock
         self.site = site
-        self.arrived: asyncio.Queue[tuple[int, Message] | None] = asyncio.Queue()
+        self._arrived: asyncio.Queue[tuple[int, Published] | None] = asyncio.Queue()
+        self._unread_bytes = 0
         self._link = link
         self._closed = False
+
+    def arrive(self, t_ns: int, message: Published) -> None:
+        """Keep what is meant for this session; one that leaves too much unread is over."""
+        if self._closed:
+            return
+        self._unread_bytes += len(message.payload)
+        if self._arrived.qsize() < _MOST_UNREAD and self._unread_bytes <= _MOST_UNREAD_BYTES:
+            self._arrived.put_nowait((t_ns, message))
+            return
+        warn(f"site {self.site}: more came than its session reads; it is ended")
+        while not self._arrived.empty():
+            self._arrived.get_nowait()
+        self.cut()
 
     async def receive(self) -> tuple[int, Message]:
         """Return the next message; a client that says nothing for long has left.
@@ -205,11 +217,12 @@ class _SiteConnection:
         """
         try:
             async with asyncio.timeout(_SILENCE_S):
-                found = await self.arrived.get()
+                found = await self._arrived.get()
         except TimeoutError:
             raise ConnectionLostError(None, "nothing was heard of it for long") from None
         if found is None:
             raise ConnectionLostError(None, "the session has ended")
+        self._unread_bytes -= len(found[1].payload)
         return found
 
     async def send_messages(self, messages: Sequence[Message]) -> int:
@@ -241,7 +254,7 @@ class _SiteConnection:
     def cut(self) -> None:
         """Say nothing more."""
         self._closed = True
-        self.arrived.put_nowait(None)
+        self._arrived.put_nowait(None)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:  # noqa: ARG002 - MQTT's clients share a connection
         """End the session."""

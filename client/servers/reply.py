@@ -8,13 +8,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Literal
 
-from voxmeter.client.audio import to_pcm16
+from voxmeter.client.audio import Samples, to_pcm16
 from voxmeter.client.servers.brain import (
     Brain,
     Drop,
     Heard,
     Raw,
-    Samples,
     Speech,
     Spoken,
     UserTurn,

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from voxmeter.client.servers.brain import Samples
+from voxmeter.client.audio import Samples
 
 _SECONDS = 1.6
 _PITCH = 118.0
