@@ -8,7 +8,6 @@ future, so that reading may overlap with streaming or follow it.
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import threading
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from typing import Any, Literal, Self
 
 from voxmeter.client.audio import Pcm
 from voxmeter.client.child import ChildDiedError
+from voxmeter.client.cores import cores
 from voxmeter.client.model_files import user_cache
 from voxmeter.client.models import locate
 from voxmeter.client.transcribe_child import TranscribingChild
@@ -81,11 +81,11 @@ class TranscriberPool:
         """
         located = locate(model, "whisper", allow_downloads=allow_downloads)
         chosen = settings or AsrSettings()
-        cores = _cores()
-        self.workers = workers or (1 if chosen.device == "cuda" else min(cores, _MOST_WORKERS))
+        there = cores()
+        self.workers = workers or (1 if chosen.device == "cuda" else min(there, _MOST_WORKERS))
         self.model = model
         self.model_hash = located.sha256
-        self.settings = replace(chosen, cpu_threads=max(1, cores // self.workers))
+        self.settings = replace(chosen, cpu_threads=max(1, there // self.workers))
         self._item_limit_s = item_limit_s
         self._setup = {
             "model": str(located.path),
@@ -251,9 +251,3 @@ def _settle(future: Future[Any], reply: dict[str, Any]) -> None:
             future.set_result(Transcript(**transcript))
         case _:
             future.set_result(reply["state"])
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -158,7 +158,7 @@ def test_an_exception_in_the_block_does_not_wait_for_what_is_queued(tmp_path: Pa
 
 
 def test_threads_and_workers_fit_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("voxmeter.client.transcribe._cores", lambda: 6)
+    monkeypatch.setattr("voxmeter.client.transcribe.cores", lambda: 6)
     sizes = {workers: TranscriberPool("tiny.en", workers=workers) for workers in (None, 2, 4, 16)}
     assert sizes[None].workers == 6
     assert [pool.settings.cpu_threads for pool in sizes.values()] == [1, 3, 1, 1]
