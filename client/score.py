@@ -23,6 +23,7 @@ from voxmeter.client.transcripts import (
     heard_trials,
     is_spoken_reply,
     known_transcripts,
+    transcriber_pool,
 )
 from voxmeter.client.trial_scores import Questions, Unrated
 from voxmeter.scoring.metrics import question
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
     from voxmeter.client.judging import Judging
     from voxmeter.client.runfolder import RunFolder
-    from voxmeter.client.transcribe import TranscriberPool
 
 Row = Mapping[str, Any]
 Replies = AsyncIterator[tuple[Row, Heard | None]]
@@ -139,7 +139,7 @@ def _replies(
     def tell(done: int) -> None:
         progress(Progress("transcribe", done, spoken))
 
-    reader = transcriber or stack.enter_context(transcriber_pool(bench))
+    reader = transcriber or stack.enter_context(transcriber_pool(bench.transcribe))
     return lambda: heard_trials(folder, language, reader, tell)
 
 
@@ -147,34 +147,6 @@ async def _known(folder: RunFolder) -> Replies:
     heard = known_transcripts(folder)
     for trial in folder.newest_trials():
         yield trial, heard.get(trial["key"])
-
-
-def transcriber_pool(bench: Bench, workers: int | None = None) -> TranscriberPool:
-    """Return the processes that a bench asks for, not started yet.
-
-    Args:
-        bench: Its `[transcribe]`.
-        workers: Another number of them.
-
-    Raises:
-        UserError: If the model is missing.
-    """
-    from voxmeter.client.transcribe import TranscriberPool
-    from voxmeter.scoring.asr import AsrSettings
-
-    wanted = bench.transcribe
-    settings = AsrSettings(
-        language=wanted.language or "en",
-        beam_size=wanted.beam_size,
-        device=wanted.device,
-        compute_type=wanted.compute_type,
-    )
-    return TranscriberPool(
-        wanted.model,
-        settings,
-        workers=workers or wanted.workers,
-        allow_downloads=wanted.allow_downloads,
-    )
 
 
 async def _scored(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from voxmeter.client.audio import Pcm, read, resample, sha256
-from voxmeter.client.child import pipes
+from voxmeter.client.child import lower_priority, pipes
 from voxmeter.client.transcribe_wire import Samples, receive, send
 from voxmeter.client.transcript_cache import TranscriptCache
 from voxmeter.endpoints.errors import ClipError, UserError
@@ -27,7 +26,8 @@ def main() -> None:
     requests, replies = pipes()
     with contextlib.suppress(EOFError, BrokenPipeError):
         setup, _ = receive(requests)
-        _lower_priority(setup["priority"])
+        if setup["priority"] != "normal":
+            lower_priority(idle=setup["priority"] == "idle")
         reader = _Reader(setup)
         while True:
             request, samples = receive(requests)
@@ -109,17 +109,6 @@ def _pcm(request: dict[str, Any], samples: Samples) -> Pcm:
         return read(request["path"])
     wrong = ~np.isfinite(samples)
     return Pcm(np.where(wrong, np.float32(0), samples), request["rate"])
-
-
-def _lower_priority(priority: str) -> None:
-    """Run when nothing else wants to: pacing and time stamps come first."""
-    if priority == "normal":
-        return
-    with contextlib.suppress(OSError, AttributeError):
-        os.nice(19)
-    if priority == "idle" and sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 if __name__ == "__main__":

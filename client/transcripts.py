@@ -9,12 +9,16 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.scoring.asr import Transcript
 from voxmeter.scoring.metrics import WITH_REPLY
 from voxmeter.scoring.types import Unscored
+
+if TYPE_CHECKING:
+    from voxmeter.client.bench import Transcribe
+    from voxmeter.client.transcribe import TranscriberPool
 
 Row = Mapping[str, Any]
 
@@ -68,9 +72,9 @@ def known_transcripts(folder: RunFolder) -> dict[str, Heard]:
     """Return the newest transcript of each key."""
     known: dict[str, Heard] = {}
     for row in folder.rows("transcripts"):
-        made_with = _made_with(row["model_hash"], row["settings"], row.get("asked"))
+        made = made_with(row, row.get("asked"))
         model = f"{row.get('model') or '?'} (sha256 {str(row['model_hash'])[:12]})"
-        known[row["key"]] = Heard(row["attempt"], row["text"], None, made_with, model)
+        known[row["key"]] = Heard(row["attempt"], row["text"], None, made, model)
     return known
 
 
@@ -149,15 +153,14 @@ class _Reading:
 
     def settled(self, trial: Row, asked: str | None, before: Heard | None) -> Heard | None:
         """Return what is known of a reply; None when it has to be read, which begins here."""
-        record = self._record
-        made_with = _made_with(record["model_hash"], record["settings"], asked)
-        if before and (before.attempt, before.made_with) == (trial["attempt"], made_with):
+        made = made_with(self._record, asked)
+        if before and (before.attempt, before.made_with) == (trial["attempt"], made):
             return before
         reply = self._folder.attempt_paths(trial).reply
         if not reply.is_file():
             return Heard(trial["attempt"], None, "the reply's audio is missing")
         future = self._transcriber.submit(reply, trial["key"], asked)
-        self.pending.append(_Pending(trial, asked, made_with, future))
+        self.pending.append(_Pending(trial, asked, made, future))
         future.add_done_callback(self._wake)
         return None
 
@@ -198,5 +201,32 @@ class _Reading:
         return Heard(trial["attempt"], outcome.text, None, one.made_with)
 
 
-def _made_with(model_hash: object, settings: object, asked: object) -> str:
-    return json.dumps([model_hash, settings, asked], sort_keys=True, ensure_ascii=False)
+def made_with(record: Row, asked: object) -> str:
+    """Return model, settings and the language that was asked for, as one text to compare.
+
+    Args:
+        record: A row of `transcripts.jsonl`, or what a `Transcribes` records.
+        asked: The language; None for the settings' own.
+    """
+    whole = [record["model_hash"], record["settings"], asked]
+    return json.dumps(whole, sort_keys=True, ensure_ascii=False)
+
+
+def transcriber_pool(table: Transcribe) -> TranscriberPool:
+    """Return the processes that a `[transcribe]` asks for, not started yet.
+
+    Raises:
+        UserError: If the model is missing.
+    """
+    from voxmeter.client.transcribe import TranscriberPool
+    from voxmeter.scoring.asr import AsrSettings
+
+    settings = AsrSettings(
+        language=table.language or "en",
+        beam_size=table.beam_size,
+        device=table.device,
+        compute_type=table.compute_type,
+    )
+    return TranscriberPool(
+        table.model, settings, workers=table.workers, allow_downloads=table.allow_downloads
+    )
