@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,11 +13,11 @@ from voxmeter.client.bench import Bench, Endpoint, Judge, Suite
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Codec, Settings, Traits
-from voxmeter.endpoints.errors import UserError
-from voxmeter.endpoints.kind import HTTP, WEBSOCKET, Kind, load
+from voxmeter.endpoints.errors import MissingExtraError, UserError
+from voxmeter.endpoints.kind import HTTP, MQTT, WEBSOCKET, Kind, load
 from voxmeter.suites.suite import Item
 
-_SCHEMES = ("ws", "wss", "http", "https")
+_SCHEMES = ("ws", "wss", "http", "https", "mqtt", "mqtts")
 _PLAIN = ("demo", "jsonl")
 _SECRET_NAMES = ("authorization", "cookie", "key", "token", "secret", "password")
 _WRITTEN_SECRET = (
@@ -189,6 +190,15 @@ def _check_place(place: str, endpoint: Endpoint, kind: Kind) -> None:
         if kind.transport == HTTP and endpoint.url.startswith(("ws:", "wss:")):
             found = f"is a websocket's, but kind {kind.name} speaks HTTP"
             raise UserError(f"{place} url", found, 'write it like "http://host/path"')
+        broker = endpoint.url.startswith(("mqtt:", "mqtts:", "{env:"))
+        if kind.transport == MQTT and not broker:
+            cure = 'write it like "mqtt://host:1883"'
+            raise UserError(f"{place} url", "is not the URL of an MQTT broker", cure)
+        if kind.transport == MQTT and find_spec("aiomqtt") is None:
+            raise MissingExtraError(place, "aiomqtt", "mqtt")
+        if kind.transport in {WEBSOCKET, HTTP} and endpoint.url.startswith(("mqtt:", "mqtts:")):
+            found = f"is an MQTT broker's, and kind {kind.name} does not speak MQTT"
+            raise UserError(f"{place} url", found, "kind hermes does")
     if endpoint.command == ():
         raise UserError(f"{place} command", "is empty", "write the program and its arguments")
     keys = ("url", "command", "builtin")
@@ -196,7 +206,7 @@ def _check_place(place: str, endpoint: Endpoint, kind: Kind) -> None:
     if kind.place == "url":
         if given is None and kind.name in catalog.KINDS:
             raise UserError(f"{place} url", "is missing", 'add url = "..." or builtin = "cascade"')
-        if given == "command" and kind.transport in {WEBSOCKET, HTTP}:
+        if given == "command" and kind.transport in {WEBSOCKET, HTTP, MQTT}:
             found = f"kind {kind.name} talks to a URL, not to a program"
             raise UserError(f"{place} command", found, "give its url")
         if given == "builtin" and kind.name in catalog.KINDS and kind.server is None:

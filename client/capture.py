@@ -74,6 +74,7 @@ class Capture:
         retryable: Whether asking again later can help, of a session that was refused.
         retry_after_s: How long the endpoint asks us to wait before; None where it names no time.
         refusal: Whose rule a refused session met; None where that is not known.
+        decoded_rate: Where `audio` is 16-bit samples already, whatever came: samples a second.
     """
 
     outcome: Outcome
@@ -91,6 +92,7 @@ class Capture:
     retryable: bool = False
     retry_after_s: float | None = None
     refusal: FaultKind | None = None
+    decoded_rate: int | None = None
 
 
 class Recorder:
@@ -155,9 +157,12 @@ class Recorder:
         """Keep what can be read: text, and JSON that some services send in binary messages."""
         if isinstance(message, Text):
             self.raw.append((len(self.rows), message.data))
-        elif isinstance(message, Binary) and message.data.startswith(b"{"):
+            return
+        data = message.payload if isinstance(message, Published) else b""
+        data = message.data if isinstance(message, Binary) else data
+        if data.startswith(b"{"):
             with suppress(UnicodeDecodeError):
-                self.raw.append((len(self.rows), message.data.decode("utf-8")))
+                self.raw.append((len(self.rows), data.decode("utf-8")))
 
 
 def kind_of(event: Event) -> str:
@@ -172,7 +177,7 @@ def size_of(message: Message | None) -> int:
             return len(data.encode("utf-8", errors="replace")) if not data.isascii() else len(data)
         case Binary(data):
             return len(data)
-        case Published(_, payload):
+        case Published(payload=payload):
             return len(payload)
         case Request(body) | Fetched(body=body):
             return len(body)
@@ -185,7 +190,7 @@ def name_of(message: Message) -> str:
     match message:
         case Text(data):
             return _text_name(data)
-        case Published(topic, _):
+        case Published(topic):
             return topic
         case Request(_, _, method, path):
             return f"{method} {path}".strip()

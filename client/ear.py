@@ -129,7 +129,7 @@ class TurnEar:
             case ReplyAudio():
                 reply = self._reply(event.reply)
                 reply.content, reply.last_ns = True, t_ns
-                reply.played_ns = max(reply.played_ns, t_ns) + _play_ns(event)
+                reply.played_ns = max(reply.played_ns, t_ns) + play_ns(event)
             case ReplyText(text, name):
                 reply = self._reply(name)
                 reply.content, reply.last_ns = True, t_ns
@@ -180,7 +180,7 @@ class TurnEar:
         return self._replies[-1]
 
 
-def _play_ns(event: ReplyAudio) -> int:
+def play_ns(event: ReplyAudio) -> int:
     """Return how long a piece takes to play; Opus is taken at 4 kB a second, AAC at 8."""
     rates = {"pcm16": 2 * event.rate, "pcmu": 8000, "pcma": 8000, "opus": 4000, "aac": 8000}
     return len(event.data) * _NS // rates[event.encoding]

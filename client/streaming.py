@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from voxmeter.client.breaker import Breaker, Leave
 from voxmeter.client.clock import Clock, SystemClock, utc_now
@@ -117,6 +117,7 @@ class Streaming:
             return
         with ExitStack() as stack:
             target, sessions = self.start(name, stack)
+            sessions = min(sessions, target.traits().most_sessions or sessions)
             self.show.endpoint(name, left)
             one = self._asking(target, sessions, finisher, monitor)
             trials = self.plan.remaining(name, newest)
@@ -125,8 +126,8 @@ class Streaming:
             frame_ns = target.traits().frame_ms * _MS
             async with asyncio.TaskGroup() as group:
                 for number in range(min(sessions, left)):
-                    stagger = number * frame_ns // sessions
-                    group.create_task(one.ask_all(queue, stagger), name=f"{name} {number}")
+                    lane = _Lane(number, number * frame_ns // sessions)
+                    group.create_task(one.ask_all(queue, lane), name=f"{name} {number}")
         if one.breaker.why:
             left = self.plan.count_remaining(name, self.folder.newest())
             cure = f"see that it answers, then: voxmeter run --resume {self.folder.path}"
@@ -151,6 +152,14 @@ class Streaming:
         )
 
 
+class _Lane(NamedTuple):
+    """One of the sessions side by side."""
+
+    number: int = 0
+    stagger_ns: int = 0
+    """By how much its frames leave later than those of the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Asking:
     """One endpoint being asked."""
@@ -169,17 +178,17 @@ class _Asking:
         for trial in trials:
             if not trial.warmup:
                 return trial
-            if not await self.ask(trial, 0):
+            if not await self.ask(trial, _Lane()):
                 break
         return None
 
-    async def ask_all(self, trials: Iterator[Trial], stagger_ns: int) -> None:
+    async def ask_all(self, trials: Iterator[Trial], lane: _Lane) -> None:
         """Ask what is left until nothing is; several of these share one iterator."""
         for trial in trials:
-            if not await self.ask(trial, stagger_ns):
+            if not await self.ask(trial, lane):
                 return
 
-    async def ask(self, trial: Trial, stagger_ns: int) -> bool:
+    async def ask(self, trial: Trial, lane: _Lane) -> bool:
         """Put one question, again where its refusal allows it; every attempt is written down.
 
         Returns:
@@ -190,7 +199,7 @@ class _Asking:
             return False
         stage, not_before_ns, made = self.stage, 0, 1
         while True:
-            row = await self._attempt(trial, stagger_ns, not_before_ns)
+            row = await self._attempt(trial, lane, not_before_ns)
             wait_s = stage.retries.wait_s(row, made)
             if wait_s is None:
                 self._note_end(row, leave)
@@ -225,7 +234,7 @@ class _Asking:
         if self.breaker.why != before:
             row["gave_up"] = self.breaker.why
 
-    async def _attempt(self, trial: Trial, stagger_ns: int, not_before_ns: int) -> dict[str, Any]:
+    async def _attempt(self, trial: Trial, lane: _Lane, not_before_ns: int) -> dict[str, Any]:
         """Make one attempt; return its line."""
         fields = _fields(trial)
         try:
@@ -236,10 +245,10 @@ class _Asking:
                     examples, trial.item, trial.condition, self.stage.clip_of
                 )
         except ClipError as error:
-            row = _never_asked(fields, str(error))
+            row = never_asked(fields, str(error))
         else:
             one = await self._turn(not_before_ns)
-            row = await self._converse(trial, fields, clip, earlier, stagger_ns, one)
+            row = await self._converse(trial, fields, clip, earlier, lane, one)
         return cast("dict[str, Any]", self.stage.redactor.json(row))  # it is shown as well
 
     async def _converse(
@@ -248,11 +257,11 @@ class _Asking:
         fields: dict[str, Any],
         clip: Clip,
         earlier: Examples,
-        stagger_ns: int,
+        lane: _Lane,
         one: Pass,
     ) -> dict[str, Any]:
         try:
-            capture = await self._held(trial, fields, clip, earlier, stagger_ns)
+            capture = await self._held(trial, fields, clip, earlier, lane)
         finally:
             self.limit.leave()
         fields |= {"waited_s": round(one.waited_s, 3)}
@@ -277,7 +286,7 @@ class _Asking:
         fields: dict[str, Any],
         clip: Clip,
         earlier: Examples,
-        stagger_ns: int,
+        lane: _Lane,
     ) -> Capture:
         tag = new_tag()
         fields |= {
@@ -294,7 +303,8 @@ class _Asking:
             text=trial.item.text,
             history=earlier.turns,
             asked=Asked(trial.item.suite, trial.item.item, trial.condition, trial.trial),
-            stagger_ns=stagger_ns,
+            stagger_ns=lane.stagger_ns,
+            lane=lane.number,
             monitor=self.monitor,
             listen=self._hear,
         )
@@ -361,7 +371,7 @@ def _not_taken(row: Mapping[str, Any]) -> bool:
     return bool(row["status"] == "disconnected")
 
 
-def _never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
+def never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
     """Return the line of a trial whose clip is bad: as long as any other, with nothing in it."""
     nothing = ("t0_ns", "session_tag", "connect_ms", "rtt_ms", "clip", "latency_kind", "audit")
     return {

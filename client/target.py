@@ -51,10 +51,10 @@ class Target:
     pacing: Literal["real-time", "fast"] = "real-time"
     carrier: Callable[[], Transport] | None = field(default=None, repr=False)
 
-    def codec(self, tag: str = "", asked: Asked | None = None) -> Codec:
+    def codec(self, tag: str = "", asked: Asked | None = None, lane: int = 0) -> Codec:
         """Return a fresh codec for one session."""
         make = cast("Callable[[Settings], Codec]", load(catalog.find(self.kind).codec))
-        return make(replace(self.settings, session_tag=tag, asked=asked))
+        return make(replace(self.settings, session_tag=tag, asked=asked, lane=lane))
 
     def transport(self) -> Transport:
         """Return a fresh transport for one session."""
@@ -84,6 +84,7 @@ async def attempt(
     history: History = (),
     asked: Asked | None = None,
     stagger_ns: int = 0,
+    lane: int = 0,
     monitor: LoopMonitor | None = None,
     listen: Callable[[Event], None] = lambda _: None,
 ) -> Capture:
@@ -97,11 +98,12 @@ async def attempt(
         history: Earlier turns, for protocols that carry them.
         asked: Which question of which suite it is; only answers made elsewhere need it.
         stagger_ns: Delay of the first frame, so that sessions side by side do not send in step.
+        lane: Which of the sessions side by side this is, from 0.
         monitor: A running loop monitor.
         listen: Called with every event as it comes.
     """
     tag = tag or new_tag()
-    codec = target.codec(tag, asked)
+    codec = target.codec(tag, asked, lane)
     ask = Ask(
         question,
         history,

@@ -40,6 +40,7 @@ KINDS: Mapping[str, str] = {
     "python": "voxmeter.endpoints.exec_lines:PYTHON_KIND",
     "import": "voxmeter.endpoints.exec_lines:IMPORT_KIND",
     "pipeline": "voxmeter.endpoints.pipeline:KIND",
+    "hermes": "voxmeter.endpoints.hermes:KIND",
 }
 """Our own kinds: the name of each, and where its `Kind` stands."""
 

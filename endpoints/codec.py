@@ -30,10 +30,17 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One message on a topic."""
+    """One message on a topic.
+
+    Attributes:
+        topic: Where.
+        payload: What.
+        sure: Whether the broker is to confirm it (QoS 1); of what is received, never.
+    """
 
     topic: str
     payload: bytes
+    sure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +170,7 @@ class Settings:
         session_tag: Our name for this session, sent where the protocol has room for one.
         options: Protocol options from bench.toml that belong to this kind alone.
         asked: The question of this session, where it is one of a suite's.
+        lane: Which of the sessions side by side this is, from 0.
     """
 
     model: str = ""
@@ -175,6 +183,7 @@ class Settings:
     session_tag: str = ""
     options: Mapping[str, Json] = field(default_factory=dict)
     asked: Asked | None = None
+    lane: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +207,8 @@ class Traits:
         min_turn_ms: Shortest audio that a commit may close, ms; shorter clips get more lead-in.
         reply_channel: `speech` unless replies are text alone.
         subscriptions: Topics to subscribe to, for transports that have topics.
+        awaits_played: Whether the peer waits to hear that what it said has been played.
+        most_sessions: How many sessions at a time the options allow; None for any number.
     """
 
     input_rate: int
@@ -213,6 +224,8 @@ class Traits:
     min_turn_ms: int = 0
     reply_channel: Literal["speech", "text"] = "speech"
     subscriptions: tuple[str, ...] = ()
+    awaits_played: bool = False
+    most_sessions: int | None = None
 
     @property
     def latency_kind(self) -> LatencyKind:
@@ -253,12 +266,14 @@ class Address:
         subprotocols: Websocket sub-protocols to offer.
         invitation: For services whose websocket must be asked for. URL and headers are then those
             of that request; the websocket gets none of the headers.
+        subscriptions: Filled in by the driver, from the codec's traits.
     """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     subprotocols: tuple[str, ...] = ()
     invitation: Invitation | None = None
+    subscriptions: tuple[str, ...] = ()
 
 
 class Codec(Protocol):
@@ -298,7 +313,7 @@ class Codec(Protocol):
         ...
 
     def played(self, reply: str) -> Step:
-        """Say that the whole of a reply has been played to the listener."""
+        """Say that all that has come of a reply has been played, if `traits.awaits_played`."""
         ...
 
     def cancel(self, heard_ms: int) -> Step:

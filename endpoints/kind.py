@@ -9,8 +9,10 @@ from typing import Literal
 
 WEBSOCKET = "voxmeter.client.websocket:WebSocketTransport"
 HTTP = "voxmeter.client.http:HttpTransport"
+MQTT = "voxmeter.client.mqtt:MqttTransport"
 WEBSOCKET_HOST = "voxmeter.client.servers.host:serving"
 HTTP_HOST = "voxmeter.client.servers.http_host:serving"
+MQTT_HOST = "voxmeter.client.servers.mqtt_host:serving"
 
 
 @dataclass(frozen=True, slots=True)

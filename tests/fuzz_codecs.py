@@ -26,6 +26,7 @@ from voxmeter.endpoints.codec import (
     Codec,
     Ended,
     Message,
+    Published,
     Request,
     Response,
     Settings,
@@ -39,7 +40,7 @@ from voxmeter.endpoints.kind import load
 from voxmeter.endpoints.serving import ClientLeft, ServerCodec
 
 RECORDINGS = Path(__file__).parent / "recordings"
-TEXT, BINARY, RESPONSE, ENDED, REQUEST, AUDIO, END_TURN, CANCEL, PLAYED = range(9)
+TEXT, BINARY, RESPONSE, ENDED, REQUEST, AUDIO, END_TURN, CANCEL, PLAYED, PUBLISHED = range(10)
 _LONGEST = 0xFFFF
 _MESSAGES = 200  # of one script; more find nothing new
 _TURN_ENDS: tuple[TurnEnd | None, ...] = (None, "silence", "commit", "request")
@@ -139,7 +140,7 @@ def _serve(codec: ServerCodec, script: bytes) -> None:
     asked = False  # a host speaks only after it was spoken to
     for what, payload in records(script):
         try:
-            if what < AUDIO:
+            if what < AUDIO or what == PUBLISHED:
                 events = codec.receive(message(what, payload)).events
                 if any(isinstance(event, ClientLeft) for event in events):
                     return
@@ -187,6 +188,9 @@ def message(what: int, payload: bytes) -> Message:
             return Ended(code or None, payload[2:].decode("utf-8", "replace"))
         case 4:
             return Request(payload, {"content-type": "audio/wav"}, path="/")
+        case 9:
+            topic, _, rest = payload.partition(b"\n")
+            return Published(topic.decode("utf-8", "replace"), rest)
         case _:
             return Binary(payload)
 
@@ -198,7 +202,7 @@ def records(script: bytes) -> Iterator[tuple[int, bytes]]:
         if place + 3 > len(script):
             return
         length = int.from_bytes(script[place + 1 : place + 3], "big")
-        yield script[place] % 9, script[place + 3 : place + 3 + length]
+        yield script[place] % 10, script[place + 3 : place + 3 + length]
         place += 3 + length
 
 
@@ -229,6 +233,11 @@ def _of_row(row: Mapping[str, Any], folder: Path) -> Iterator[tuple[int, bytes]]
         yield verbs[row["do"]], b"\x00\x01"
     elif "response" in row:
         yield RESPONSE, str(row["response"][1].get("content-type", "")).encode()
+    elif "on" in row:
+        inner = row.get("text", "")
+        whole = inner if isinstance(inner, str) else json.dumps(inner)
+        payload = bytes.fromhex(row["hex"]) if "hex" in row else whole.encode()
+        yield PUBLISHED, row["on"].encode() + b"\n" + payload
     elif "ended" in row:
         code, reason = (*row["ended"], "")[:2]
         yield ENDED, (code or 0).to_bytes(2, "big") + str(reason).encode()

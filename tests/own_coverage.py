@@ -53,6 +53,7 @@ PROTOCOLS: Mapping[str, Own] = {
     ),
     "lines": Own(("exec_lines",), ("exec_lines", "python_endpoint", "import_endpoint")),
     "pipeline": Own(("pipeline*",), ("pipeline*",)),
+    "hermes": Own(("hermes*",), ("hermes",)),
 }
 
 

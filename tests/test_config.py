@@ -92,7 +92,7 @@ BAD = {
     ),
     NAMED + "url = 'ftp://h'\n" + S: (
         '[[endpoint]] "a" url: "ftp://h" does not begin with a known scheme; '
-        "known: ws://, wss://, http://, https://"
+        "known: ws://, wss://, http://, https://, mqtt://, mqtts://"
     ),
     NAMED + "url = 'wss://'\n" + S: (
         '[[endpoint]] "a" url: "wss://" names no host; write it like "wss://host/path"'

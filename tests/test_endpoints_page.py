@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needs import needs
 
 from voxmeter.client import config
 from voxmeter.client.audio import write_flac
@@ -110,6 +111,8 @@ def test_the_bench_with_every_kind_is_checked_and_runs_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("sphn")
+    pytest.importorskip("aiomqtt")
+    needs("mosquitto")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)

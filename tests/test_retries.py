@@ -353,7 +353,7 @@ class Waiting(FrozenClock):
 class Busy(Target):
     """Its sessions are refused, each for the reason that is next; then they answer."""
 
-    def codec(self, tag: str = "", asked: object = None) -> Codec:
+    def codec(self, tag: str = "", asked: object = None, lane: int = 0) -> Codec:
         return ToyCodec()
 
     def transport(self) -> ToyTransport:

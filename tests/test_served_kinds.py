@@ -10,10 +10,17 @@ from urllib.parse import urlencode
 
 import pytest
 from captures import attempt_in
+from needs import needs
 
 from voxmeter.client.audio import to_pcm16
 from voxmeter.client.builtin import serving
-from voxmeter.client.calibrate import DUPLEX_DELAY_MS, OPUS_SPREAD_MS, Budget, calibrate
+from voxmeter.client.calibrate import (
+    DUPLEX_DELAY_MS,
+    OPUS_SPREAD_MS,
+    Budget,
+    calibrate,
+    folder_for,
+)
 from voxmeter.client.capture import Utterance
 from voxmeter.client.cli import main
 from voxmeter.client.finish import finish
@@ -23,6 +30,7 @@ from voxmeter.client.target import Target, attempt
 from voxmeter.endpoints import catalog
 from voxmeter.endpoints.codec import Settings, TurnEnd
 from voxmeter.endpoints.errors import UserError
+from voxmeter.endpoints.kind import MQTT_HOST
 
 MS = 1_000_000
 PATIENT = Patience(first_reply_timeout_s=20, reply_limit_s=40, quiet_ms=500)
@@ -56,7 +64,9 @@ USUAL = [*dict(reversed(WAYS)).items()][::-1]  # each kind's first
 
 
 def installed(kind: str, turn_end: TurnEnd) -> None:
-    """Skip a kind whose audio cannot be coded here."""
+    """Skip a kind whose audio cannot be coded here, or which has no broker here."""
+    if catalog.find(kind).host == MQTT_HOST:
+        needs("mosquitto")
     if target(kind, turn_end).traits().input_encoding == "opus":
         pytest.importorskip("sphn")
 
@@ -104,9 +114,15 @@ def test_each_kind_that_can_be_served_can_be_calibrated(
 ) -> None:
     installed(kind, turn_end)
     budget = Budget(1, seconds=0.1)
-    found = calibrate(
-        [question(24_000)], tmp_path, sessions=[1], budget=budget, protocol=kind, turn_end=turn_end
-    )
+    with folder_for(tmp_path, [1], budget, kind, turn_end) as folder:
+        found = calibrate(
+            [question(24_000)],
+            folder,
+            sessions=[1],
+            budget=budget,
+            protocol=kind,
+            turn_end=turn_end,
+        )
     assert found.failed == 0
     traits = target(kind, turn_end).traits()
     assert (found.protocol, found.latency_kind) == (kind, traits.latency_kind)

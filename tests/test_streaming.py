@@ -417,7 +417,7 @@ class ToyTarget(Target):
 
     opened: list[ToyTransport]
 
-    def codec(self, tag: str = "", asked: object = None) -> Codec:
+    def codec(self, tag: str = "", asked: object = None, lane: int = 0) -> Codec:
         return ToyCodec()
 
     def transport(self) -> ToyTransport:

@@ -97,7 +97,7 @@ async def test_an_attempt_asks_with_what_the_target_says(monkeypatch: pytest.Mon
         peer.say("started r", "sound " + "0040" * 80, "end")
 
     class Tagged(Target):
-        def codec(self, tag: str = "", asked: object = None) -> ToyCodec:
+        def codec(self, tag: str = "", asked: object = None, lane: int = 0) -> ToyCodec:
             return ToyCodec()
 
         def transport(self) -> ToyTransport:

@@ -7,11 +7,12 @@ A line of a recording is one of
     {"from": "server", "text": {...} or "..."}    one message; "events" and "sends" what it leads to
     {"from": "server", "hex": "00ff"}             the same, binary
     {"from": "server", "ended": [1008, "why"]}    the peer's close
+    {"from": "server", "on": "a/b", "text": ...}  one message on a topic, or with "hex"
     {"note": "..."}                               for the reader
 
 "events" have their class under "is" and the fields that are compared, audio as hex; "sends" are
-JSON messages whose given fields must be there, or {"hex": "..."} for a binary one; "error" is a
-part of a `ProtocolError`.
+JSON messages whose given fields must be there, or {"hex": "..."} for a binary one, with the topic
+under "on"; "error" is a part of a `ProtocolError`.
 """
 
 from __future__ import annotations
@@ -78,7 +79,14 @@ def _play_row(codec: Codec, row: dict[str, Any], where: str) -> None:
                 assert (found.hex() if isinstance(found, bytes) else found) == value, (where, event)
     assert len(step.messages) == len(row.get("sends", [])), (where, step.messages)
     for message, one in zip(step.messages, row.get("sends", []), strict=True):
-        if isinstance(message, Binary):
+        if isinstance(message, Published):
+            assert message.topic == one["on"], where
+            if "hex" in one:
+                assert message.payload.hex() == one["hex"], where
+            else:
+                said = json.loads(message.payload)
+                assert {**one, "on": None}.items() <= {**said, "on": None}.items(), (where, said)
+        elif isinstance(message, Binary):
             assert message.data.hex() == one["hex"], where
         else:
             assert isinstance(message, Text)
@@ -96,6 +104,10 @@ def message_of(row: dict[str, Any]) -> Message:
     """Return the message of one row."""
     if "ended" in row:
         return Ended(*row["ended"])
+    if "on" in row:
+        inner = message_of({name: value for name, value in row.items() if name != "on"})
+        data = inner.data.encode() if isinstance(inner, Text) else b""
+        return Published(row["on"], inner.data if isinstance(inner, Binary) else data)
     if "hex" in row:
         return Binary(bytes.fromhex(row["hex"]))
     text = row["text"]

@@ -118,8 +118,8 @@ def _finish(
 
     with ScoringProgress(quiet=args.quiet or args.json) as progress:
         summary = score_run(folder, prepared.bench, progress=progress)
-    published.scored(summary)
-    write_reports(folder, summary)
+        published.scored(summary)
+        write_reports(folder, summary, progress)
     if args.json:
         print(json.dumps(summary))
     elif not args.quiet:

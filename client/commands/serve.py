@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from voxmeter.client.builtin_name import Builtin
     from voxmeter.client.servers.brain import Brain
     from voxmeter.client.servers.door import HostSettings
+    from voxmeter.endpoints.codec import Address
     from voxmeter.endpoints.kind import Kind
     from voxmeter.endpoints.serving import ServerCodec
 
@@ -38,6 +39,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--host", default="127.0.0.1", help="address (default %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port (default: a free one)")
+    parser.add_argument(
+        "--broker",
+        metavar="URL",
+        help="mqtt:// or mqtts:// URL, for --protocol hermes (default: a mosquitto of its own)",
+    )
+    parser.add_argument("--broker-user", metavar="NAME", help="user name for that broker")
+    parser.add_argument(
+        "--broker-password-env", metavar="VAR", help="environment variable with the password"
+    )
+    parser.add_argument("--broker-ca", metavar="FILE", help="PEM file of its authority")
     parser.add_argument("--voice", metavar="NAME", help="hibari, piper or espeak-ng")
     parser.add_argument(
         "--token-env",
@@ -171,7 +182,26 @@ def _settings(args: argparse.Namespace, kind: Kind, query: dict[str, str]) -> Ho
         query,
         client_keys=frozenset(kind.query_keys),
         key_names=kind.key_names,
+        broker=_broker(args, kind),
+        ca_file=args.broker_ca or "",
     )
+
+
+def _broker(args: argparse.Namespace, kind: Kind) -> Address | None:
+    """Return the broker that was named."""
+    from voxmeter.endpoints.codec import Address
+    from voxmeter.endpoints.errors import UserError
+    from voxmeter.endpoints.kind import MQTT_HOST
+
+    if args.broker is None:
+        return None
+    if kind.host != MQTT_HOST:
+        cure = "leave it out, or use --protocol hermes"
+        raise UserError("--broker", f"{kind.name} is not spoken over MQTT", cure)
+    shown = {"username": args.broker_user} if args.broker_user else {}
+    if args.broker_password_env:
+        shown["password"] = _secret("--broker-password-env", args.broker_password_env)
+    return Address(args.broker, shown)
 
 
 def _secret(option: str, variable: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
 from voxmeter.client.servers.brain import Brain, RefusedError, Terms
+from voxmeter.endpoints.codec import Address
 from voxmeter.endpoints.errors import UserError
 
 _UNAUTHORIZED, _BUSY = 401, 503
@@ -31,6 +32,8 @@ class HostSettings:
         max_message_mib: Largest message taken, MiB.
         max_sessions: Sessions at a time; more are told to come back later.
         turn_limit_s: Longest turn that is kept, s.
+        broker: Where protocols over MQTT find their broker; None has one started.
+        ca_file: PEM file of an authority that the broker's certificate may be from.
     """
 
     host: str = "127.0.0.1"
@@ -43,6 +46,8 @@ class HostSettings:
     max_message_mib: int = 64
     max_sessions: int = 256
     turn_limit_s: float = 300.0
+    broker: Address | None = None
+    ca_file: str = ""
 
     def url(self, scheme: str, port: int) -> str:
         """Return where clients connect."""
