@@ -66,7 +66,9 @@ class Sink(asyncio.Protocol):
         if b"\r\n\r\n" not in self._head:
             return
         self._upgraded = True
-        lines = dict(line.split(b": ", 1) for line in self._head.split(b"\r\n")[1:] if b": " in line)
+        lines = dict(
+            line.split(b": ", 1) for line in self._head.split(b"\r\n")[1:] if b": " in line
+        )
         key = next(value for name, value in lines.items() if name.lower() == b"sec-websocket-key")
         accept = base64.b64encode(hashlib.sha1(key + _MAGIC).digest())  # noqa: S324 - RFC 6455
         self._transport.write(

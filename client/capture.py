@@ -174,8 +174,8 @@ def kind_of(event: Event) -> str:
 def size_of(message: Message | None) -> int:
     """Return the size of a message's payload, bytes."""
     if isinstance(message, Text):  # most are; a `match` looks at every class in turn
-        data = message.data
-        return len(data) if data.isascii() else len(data.encode("utf-8", errors="replace"))
+        text = message.data
+        return len(text) if text.isascii() else len(text.encode("utf-8", errors="replace"))
     match message:
         case Binary(data):
             return len(data)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 _PERIOD_NS = 10_000_000
+_SPARE = 5_000
 _KEPT = 60_000  # ten minutes: longer than any trial may take
 
 
@@ -75,6 +76,6 @@ class LoopMonitor:
     def _note(self, due_ns: int, late_ns: int) -> None:
         self._due.append(due_ns)
         self._lag.append(late_ns)
-        if len(self._due) > 2 * _KEPT:
-            del self._due[:_KEPT]
-            del self._lag[:_KEPT]
+        if len(self._due) >= _KEPT + _SPARE:  # seldom, for what stays is moved
+            del self._due[:_SPARE]
+            del self._lag[:_SPARE]

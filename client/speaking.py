@@ -52,8 +52,8 @@ class Ask:
         text: Text that goes with the audio.
         commit_after_ms: Wait between the last voiced sample and the commit or the request.
         pacing: `fast` sends without waiting; no latency can be read from it.
-        stagger_ns: Where its frames lie in the beat that all sessions of this process share, so that
-            those side by side do not send in step; 0: it begins at once, wherever that is.
+        stagger_ns: Where its frames lie in the beat that all sessions share, so that those side by
+            side do not send in step; 0: it begins at once, wherever that is.
         patience: Time-outs.
     """
 

@@ -296,7 +296,7 @@ class Client:
         """Return what `_send` would, put together by hand: it is sent fifty times a second."""
         self._sent += 1
         key = self._wanted.timestamp
-        stamp = f',{json.dumps(key)}:{int(self._audio_ms)}' if key else ""
+        stamp = f",{json.dumps(key)}:{int(self._audio_ms)}" if key else ""
         name = _NAMES["append"]
         return Text(
             f'{{"type":"{name}","event_id":"append-{self._sent}","audio":"{audio}"{stamp}}}'
