@@ -12,15 +12,17 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from voxmeter.client import config, keys
-from voxmeter.client.audio import write_flac
+from voxmeter.client.audio import Pcm, write_flac
 from voxmeter.client.cores import cores
 from voxmeter.client.report import write_reports
 from voxmeter.client.runfolder import RunFolder
@@ -117,6 +119,33 @@ def scored(replies: int, workers: int, priority: Any) -> tuple[float, float, flo
         return wall, used, summary["cells"][0]["metrics"]["accuracy"]["value"]
 
 
+def read_on() -> None:
+    """Read replies as a run does while it streams, until standard input ends."""
+    voice = speaker("hibari")
+    spoken = np.concatenate([*voice.speak("The answer is B.")])
+    rng = np.random.default_rng(0)
+    workers = max(1, cores() - 1)
+    pool = TranscriberPool("tiny.en", workers=workers, use_cache=False, priority="idle")
+    read = 0
+
+    def more(_: object = None) -> None:
+        nonlocal read
+        read += 1
+        with suppress(RuntimeError):  # it is closed
+            noise = rng.normal(0, 1e-3, len(spoken))
+            pcm = Pcm((spoken + noise).astype(np.float32), voice.rate)
+            pool.submit(pcm).add_done_callback(more)
+
+    for _ in range(workers):
+        pool.warm().result()
+    for _ in range(2 * workers):
+        more()
+    print("reading", flush=True)
+    sys.stdin.read()
+    pool.close()
+    print(read - 2 * workers)
+
+
 def _cpu_s() -> float:
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return sum(sum(resource.getrusage(kind)[:2]) for kind in kinds)
@@ -129,7 +158,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--priority", choices=("idle", "nice", "normal"), default="idle")
     parser.add_argument("--whole", action="store_true", help="one process a core alone")
+    parser.add_argument("--read-on", action="store_true", help="read until input ends")
     args = parser.parse_args()
+    if args.read_on:
+        read_on()
+        return
     there = cores()
     ratios = []
     for _ in range(args.rounds):

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -82,6 +82,25 @@ def sink(core: int | None) -> Iterator[str]:
         process.stdout.close()
 
 
+@contextmanager
+def whisper() -> Iterator[Callable[[], str]]:
+    """Have replies read meanwhile, as a run does; yield what ends it and says how many."""
+    command = [sys.executable, str(Path(__file__).with_name("scoring_speed.py")), "--read-on"]
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter and file
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None  # noqa: S101 - asked for above
+    process.stdout.readline()
+
+    def stop() -> str:
+        return process.communicate()[0].strip()
+
+    try:
+        yield stop
+    finally:
+        process.wait()
+
+
 async def step(url: str, sessions: int, seconds: float, folder: Path, core: int | None) -> Found:
     """Keep so many sessions busy; look at what left between the opening of the last and the end."""
     target, found = Target("sink", "openai-realtime", url), Found()
@@ -142,12 +161,13 @@ def main() -> None:
     parser.add_argument("--sessions", default="50,200,400,600")
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--whisper", action="store_true", help="each step also beside Whisper")
     args = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     own, other = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
     steps = [int(number) for number in args.sessions.split(",")]
     question(24_000)
-    if len(steps) == args.rounds == 1:
+    if len(steps) == args.rounds == 1 and not args.whisper:
         found = measure(steps[0], args.seconds, own, other)
         p50, p99 = np.quantile(found.late_ms, [0.5, 0.99])
         print(
@@ -158,8 +178,13 @@ def main() -> None:
         return
     for _ in range(args.rounds):
         for number in steps:
-            own_command = [sys.executable, __file__, "--sessions", str(number)]
-            subprocess.run([*own_command, "--seconds", str(args.seconds)], check=True)  # noqa: S603 - ourselves
+            command = [sys.executable, __file__, "--sessions", str(number)]
+            command += ["--seconds", str(args.seconds)]
+            subprocess.run(command, check=True)  # noqa: S603 - ourselves
+            if args.whisper:
+                with whisper() as stop:
+                    subprocess.run(command, check=True)  # noqa: S603 - ourselves
+                    print(f"      … beside Whisper, which read {stop()} replies")
 
 
 if __name__ == "__main__":
