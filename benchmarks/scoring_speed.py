@@ -2,9 +2,9 @@
 
     .venv/bin/python benchmarks/scoring_speed.py --replies 100 --rounds 3
 
-Scores the same run with one process and with one a core, in turn, and prints the ratio of each
-pair: what else the machine does meets both. Replies are one spoken sentence, each with noise of its
-own, so that no transcript is found in a cache.
+Scores the same run with one process of one thread, one of a thread a core, and one process a core,
+in turn, and prints ratios: what else the machine does meets them all. Replies are one spoken
+sentence, each with noise of its own, so that no transcript is found in a cache.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from voxmeter.client import config, keys
+from voxmeter.client import config, keys, transcribe
 from voxmeter.client.audio import Pcm, write_flac
 from voxmeter.client.cores import cores
 from voxmeter.client.report import write_reports
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.score import score_run
 from voxmeter.client.speakers import speaker
-from voxmeter.client.transcribe import TranscriberPool
 from voxmeter.scoring.asr import AsrSettings
 from voxmeter.scoring.definitions import LATENCY
 
@@ -103,14 +102,15 @@ def _trial(number: int) -> dict[str, Any]:
     return row
 
 
-def scored(replies: int, workers: int, priority: Any) -> tuple[float, float, float]:  # noqa: ANN401 - a literal
+def scored(replies: int, workers: int, threads: int, priority: Any) -> tuple[float, float, float]:  # noqa: ANN401 - a literal
     """Score a fresh run; return seconds on the clock, seconds of processor, and the accuracy."""
     with tempfile.TemporaryDirectory() as temporary:
         with build(Path(temporary), replies) as folder:
             began, cpu = time.monotonic(), _cpu_s()
             cache = Path(temporary) / "cache"
             settings = AsrSettings(beam_size=BENCH.transcribe.beam_size)
-            with TranscriberPool(
+            transcribe.__dict__["cores"] = lambda: workers * threads
+            with transcribe.TranscriberPool(
                 "tiny.en", settings, workers=workers, cache=cache, priority=priority
             ) as pool:
                 summary = score_run(folder, BENCH, transcriber=pool)
@@ -125,7 +125,7 @@ def read_on() -> None:
     spoken = np.concatenate([*voice.speak("The answer is B.")])
     rng = np.random.default_rng(0)
     workers = max(1, cores() - 1)
-    pool = TranscriberPool("tiny.en", workers=workers, use_cache=False, priority="idle")
+    pool = transcribe.TranscriberPool("tiny.en", workers=workers, use_cache=False, priority="idle")
     read = 0
 
     def more(_: object = None) -> None:
@@ -164,22 +164,25 @@ def main() -> None:
         read_on()
         return
     there = cores()
-    ratios = []
+    whole = (there, 1)
+    ways = (whole,) if args.whole else ((1, 1), (1, there), whole)
+    told: dict[tuple[int, int], list[float]] = {way: [] for way in ways}
     for _ in range(args.rounds):
-        told = {}
-        for workers in (there,) if args.whole else (1, there):
-            wall, used, accuracy = scored(args.replies, workers, args.priority)
-            told[workers] = wall
+        for workers, threads in ways:
+            wall, used, accuracy = scored(args.replies, workers, threads, args.priority)
+            told[workers, threads].append(wall)
             print(
-                f"{args.replies} replies, {workers} process(es): {wall:.1f} s to the report, "
-                f"{wall / args.replies * 1e3:.0f} ms a reply, {used / wall / there:.2f} of "
-                f"{there} cores used, accuracy {accuracy}; load {os.getloadavg()[0]:.1f}"
+                f"{args.replies} replies, processes {workers}, threads of each {threads}: "
+                f"{wall:.1f} s to the report, {wall / args.replies * 1e3:.0f} ms a reply, "
+                f"{used / wall / there:.2f} of {there} cores used, accuracy {accuracy}; "
+                f"load {os.getloadavg()[0]:.1f}"
             )
-        if not args.whole:
-            ratios.append(told[1] / told[there])
-            print(f"{there} processes are {ratios[-1]:.2f} times as fast as one")
-    if ratios:
-        print(f"ratio: median {np.median(ratios):.2f} of {len(ratios)}")
+    for workers, threads in ways[:-1]:
+        ratios = np.divide(told[workers, threads], told[whole])
+        print(
+            f"{there} processes are {np.median(ratios):.2f} times as fast as {workers} of "
+            f"{threads} thread(s): {', '.join(f'{ratio:.2f}' for ratio in ratios)}"
+        )
 
 
 if __name__ == "__main__":
