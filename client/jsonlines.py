@@ -127,6 +127,9 @@ def _broken(path: Path, number: int, found: str) -> UserError:
     )
 
 
+_DECODER = json.JSONDecoder()
+
+
 class Appender:
     """Adds rows to one file, each as one whole line in one write; one writer at a time.
 
@@ -209,7 +212,8 @@ class Appender:
 
 def _parsed(line: bytes) -> Row | None:
     try:
-        row = json.loads(line)
+        # As `json.loads` of bytes does, but for its look at how each line is encoded.
+        row = _DECODER.decode(line.decode("utf-8", "surrogatepass").removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
