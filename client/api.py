@@ -207,6 +207,8 @@ def converse(
         }
         if transcribe is not None:
             tables["transcribe"] = {"model": transcribe}
+        else:
+            tables["transcribe"] = {"overlap": False}
         prepared = run.prepare(config.parse(tables, "converse", place))
         folder = stack.enter_context(run.create(prepared, {}))
         run.stream(prepared, folder, Quiet())

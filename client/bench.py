@@ -220,7 +220,8 @@ class Transcribe(_Table):
     compute_type: Filled = "auto"
     language: Filled | None = None
     beam_size: Annotated[int, Field(ge=1, le=100)] = 5
-    workers: Annotated[int, Field(ge=1, le=256)] = 1
+    workers: Annotated[int, Field(ge=1, le=256)] | None = None
+    overlap: bool = True
     allow_downloads: bool = False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -85,7 +86,7 @@ class Capture:
     utterance: Utterance | None
     connect_ms: float | None = None
     rtt_ms: float | None = None
-    lags: list[tuple[int, float]] = field(default_factory=list)
+    lags: Sequence[tuple[int, float]] = ()
     reply_text: str = ""
     usage: dict[str, float] = field(default_factory=dict)
     ended_ns: int = 0
@@ -172,9 +173,10 @@ def kind_of(event: Event) -> str:
 
 def size_of(message: Message | None) -> int:
     """Return the size of a message's payload, bytes."""
+    if isinstance(message, Text):  # most are; a `match` looks at every class in turn
+        text = message.data
+        return len(text) if text.isascii() else len(text.encode("utf-8", errors="replace"))
     match message:
-        case Text(data):
-            return len(data.encode("utf-8", errors="replace")) if not data.isascii() else len(data)
         case Binary(data):
             return len(data)
         case Published(payload=payload):

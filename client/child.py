@@ -73,6 +73,19 @@ class Child:
         return ChildDiedError(f"exit status {status}; {words}")
 
 
+def lower_priority(*, idle: bool = True) -> None:
+    """Run this process only when others do not want to: pacing and time stamps come first.
+
+    Args:
+        idle: Also behind processes that are merely nice, where the system can do that.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(19)
+    if idle and sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 def pipes() -> tuple[IO[bytes], IO[bytes]]:
     """Return what a child is asked and where it answers; the first call of its `main`.
 

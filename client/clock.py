@@ -29,7 +29,8 @@ class SystemClock:
 
     async def sleep_until(self, t_ns: int) -> None:
         """Sleep by the event loop's timer; the loop wakes up to 1 ms late (epoll rounds up)."""
-        await asyncio.sleep(max(0.0, (t_ns - time.perf_counter_ns()) / 1e9))
+        left_ns = t_ns - time.perf_counter_ns()
+        await asyncio.sleep(left_ns / 1e9 if left_ns > 0 else 0)
 
 
 def utc_now() -> datetime:

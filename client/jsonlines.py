@@ -103,6 +103,27 @@ def read(
                 yield row
 
 
+def growing(path: Path) -> Callable[[], Iterator[Row]]:
+    """Return what yields the whole rows that a file has more than at the call before."""
+    seen = 0
+
+    def more() -> Iterator[Row]:
+        nonlocal seen
+        if not path.exists():
+            return
+        with disk(path), path.open("rb") as stream:
+            stream.seek(seen)
+            for line in stream:
+                if not line.endswith(b"\n"):
+                    return  # it is being written
+                seen += len(line)
+                row = _parsed(line)
+                if row is not None:
+                    yield row
+
+    return more
+
+
 def _broken(path: Path, number: int, found: str) -> UserError:
     return UserError(
         f"{path}:{number}", found, "restore the line or delete it; nothing was changed"

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -160,6 +161,7 @@ class Service:
         self._sleep = sleep
         seed = judge.seed if isinstance(judge.seed, int) else 0
         self._patience = Patience(judge.retries, judge.retry_wait_limit_s, seed)
+        self._not_before_s = 0.0
         self._client: AsyncOpenAI | None = None
 
     async def __aenter__(self) -> Self:
@@ -191,11 +193,15 @@ class Service:
     async def ask(self, messages: Sequence[Message]) -> Said:
         """Return what the judge says.
 
+        A wait that the service names to one question is kept by all of them.
+
         Raises:
             JudgeError: If the service cannot be asked, or not now.
         """
         about = hashlib.sha256(messages[-1].content.encode()).hexdigest()
         tries = slow = 0
+        if (left_s := self._not_before_s - time.monotonic()) > 0:
+            await self._sleep(left_s * (1 + _SPREAD * random.Random(about).random()))  # noqa: S311 - no secret
         while True:
             tries += 1
             found = await self._request(messages, tries)
@@ -206,7 +212,10 @@ class Service:
             wait_s = self._patience.wait_s(found, made, about)
             if wait_s is None:
                 raise JudgeError(found, tries)
-            await self._sleep(wait_s)
+            now_s = time.monotonic()
+            if found.retry_after_s is not None:
+                self._not_before_s = max(self._not_before_s, now_s + wait_s)
+            await self._sleep(max(wait_s, self._not_before_s - now_s))
 
     async def _request(self, messages: Sequence[Message], tries: int) -> Said | Fault:
         import openai

@@ -8,24 +8,25 @@ user's cache holds of earlier runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from voxmeter.client.groups import first_of
-from voxmeter.client.judge_cache import JudgementCache, read_replies
+from voxmeter.client.judge_cache import JudgementCache
 from voxmeter.client.judge_call import JudgeError, Service, Sleep, asked_hash
+from voxmeter.client.judge_jobs import Items, Job, job_of, rated_items, rated_trials
+from voxmeter.client.judge_past import Past
 from voxmeter.client.judge_prompts import Prompts, case_of, prompts
 from voxmeter.client.model_files import user_cache
-from voxmeter.client.score import Progress, Tell, Written, reply_of
+from voxmeter.client.score import Progress, Tell
 from voxmeter.client.terminal import warn
+from voxmeter.client.trial_scores import Written
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.judge_messages import Case, Message, Order, lacking, messages, orders_of
 from voxmeter.scoring.judging import (
     JUDGE_VERSION,
-    MOST_ASKS,
-    SCORE,
     VERDICT,
     Judged,
     Price,
@@ -37,7 +38,7 @@ from voxmeter.scoring.judging import (
     outcomes,
     read_again,
 )
-from voxmeter.scoring.metrics import Question, answer_outcome, no_reply, question
+from voxmeter.scoring.metrics import answer_outcome
 from voxmeter.scoring.rubrics import Rubric
 from voxmeter.scoring.types import Outcome, Scored, Unscored
 
@@ -55,46 +56,57 @@ MOST_FAILURES = 10
 _NO_KEY = "the judge's key is not set"
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One trial whose item has a rubric.
-
-    Attributes:
-        key: The trial's.
-        attempt: Its newest.
-        item: Row of items.jsonl.
-        asked: The same, for the rules.
-        nothing: Why there is no reply to judge; None where there is one.
-        response: The reply in words.
-        channel: `speech` or `text`.
-    """
-
-    key: str
-    attempt: int
-    item: Row
-    asked: Question
-    nothing: Unscored | None
-    response: str
-    channel: str
-
-
 def judge_run(
     folder: RunFolder,
     bench: Bench,
     heard: Mapping[str, Heard],
     redactor: Redactor,
     *,
-    only: Collection[str] | None = None,
-    anew: bool = False,
-    progress: Tell = lambda _: None,
     sleep: Sleep = asyncio.sleep,
 ) -> int:
-    """Put every reply that has a rubric to the bench's judges; append a row for each metric.
+    """Put every reply that has a rubric to all of a bench's judges; append a row for each metric.
 
     Args:
         folder: Open for writing.
         bench: Its judges.
         heard: What is known of the transcripts, by key.
+        redactor: Knows the judges' keys.
+        sleep: How to wait before a service is asked again.
+
+    Returns:
+        Number of rows appended.
+
+    Raises:
+        UserError: If a prompt is missing, or the disk is full.
+    """
+    found = judging(folder, bench, redactor, sleep=sleep)
+    if found is None:
+        return 0
+    for trial in folder.newest_trials():
+        found.put(trial, heard.get(trial["key"]))
+    found.end()
+    try:
+        asyncio.run(found.run())
+    except BaseExceptionGroup as group:
+        raise first_of(group) from group
+    return found.appended
+
+
+def judging(
+    folder: RunFolder,
+    bench: Bench,
+    redactor: Redactor,
+    *,
+    only: Collection[str] | None = None,
+    anew: bool = False,
+    progress: Tell = lambda _: None,
+    sleep: Sleep = asyncio.sleep,
+) -> Judging | None:
+    """Return the judges of a run, to be given its replies one by one; None if none is asked.
+
+    Args:
+        folder: Open for writing.
+        bench: Its judges.
         redactor: Knows the judges' keys.
         only: Names of the judges to ask; None: all of them, and a key that is missing here only
             leaves what is not known yet unscored.
@@ -102,97 +114,110 @@ def judge_run(
         progress: Told how far it has come.
         sleep: How to wait before a service is asked again.
 
-    Returns:
-        Number of rows appended.
-
     Raises:
-        UserError: If a prompt or a key is missing, or the disk is full.
+        UserError: If a prompt is missing.
     """
     judges = [one for one in bench.judges if only is None or one.name in only]
     if not judges:
-        return 0
+        return None
     rubrics = {suite.label: suite.rubric for suite in bench.suites if suite.rubric}
-    jobs = list(_jobs(folder, heard, rubrics))
-    if not jobs and only is not None:
+    items = rated_items(folder, rubrics)
+    keys: dict[str, int] = {}
+    used: set[tuple[str, str]] = set()
+    for trial, item in rated_trials(folder, items):
+        keys[trial["key"]] = len(keys)
+        used.add((str(item["suite"]), str(item["rubric"])))
+    if not keys and only is not None:
         cure = 'add rubric = "adu" to its [[suite]] in a bench.toml and give --bench FILE'
         raise UserError(str(folder.path), "none of its items has a rubric", cure)
-    if not jobs:
-        return 0
-    used = ((str(job.item["suite"]), str(job.item["rubric"])) for job in jobs)
-    found = prompts(bench, used, None if anew else folder.run.get("prompts"))
-    stage = _Stage(folder, found, progress, jobs)
-    try:
-        asyncio.run(stage.run(judges, bench.source, redactor, sleep, must=only is not None))
-    except BaseExceptionGroup as group:
-        raise first_of(group) from group
-    return stage.appended
+    if not keys:
+        return None
+    found = prompts(bench, sorted(used), None if anew else folder.run.get("prompts"))
+    asked = _Asked(judges, bench.source, redactor, sleep, must=only is not None)
+    return Judging(folder, found, progress, items, keys, asked)
 
 
-def _jobs(
-    folder: RunFolder, heard: Mapping[str, Heard], rubrics: Mapping[str, str]
-) -> Iterator[Job]:
-    """Yield the trials to be judged; open questions without a rubric have their suite's."""
-    items = {}
-    for row in folder.items():
-        open_one = row.get("kind") == "open"
-        rubric = row.get("rubric") or (rubrics.get(row["suite"]) if open_one else None)
-        if rubric:
-            items[row["suite"], row["item"]] = {**row, "rubric": rubric}
-    if not items:
-        return
-    for trial in folder.newest_trials():
-        item = items.get((trial["suite"], trial["item"]))
-        if item is None or trial.get("warmup"):
-            continue
-        reply = reply_of(trial, heard.get(trial["key"]), {})
-        words = (reply.transcript or "") if reply.spoken else reply.text
-        nothing = no_reply(reply)
-        if nothing is None and not words.strip():
-            nothing = Unscored("nothing was said")
-        channel = "speech" if reply.spoken else "text"
-        asked = question(item)
-        yield Job(trial["key"], trial["attempt"], item, asked, nothing, words, channel)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The judges of one scoring, and how they are reached.
+
+    Attributes:
+        judges: Their tables of bench.toml.
+        source: The file these stand in, for errors.
+        redactor: Knows their keys.
+        sleep: How to wait before a service is asked again.
+        must: Whether a missing key ends the scoring.
+    """
+
+    judges: Sequence[Judge]
+    source: str
+    redactor: Redactor
+    sleep: Sleep
+    must: bool
 
 
-class _Stage:
-    """All judges of one scoring, side by side."""
+class Judging:
+    """All judges of one scoring, side by side; each is given every reply as soon as it is put in.
+
+    Attributes:
+        appended: Number of rows appended.
+    """
 
     def __init__(
-        self, folder: RunFolder, found: Prompts, progress: Tell, jobs: Sequence[Job]
+        self,
+        folder: RunFolder,
+        found: Prompts,
+        progress: Tell,
+        items: Items,
+        keys: Mapping[str, int],
+        asked: _Asked,
     ) -> None:
-        keys = {job.key: number for number, job in enumerate(jobs)}
         self.folder = folder
         self.prompts = found
-        self.jobs = jobs
         self.appended = 0
         self._progress = progress
+        self._items = items
+        self._keys = keys
+        self._asked = asked
         self._written = Written.read(keys, folder.rows("scores"))
-        self._done = self._total = 0
+        self._done = 0
+        self._asking = [
+            _Asking(self, judge, Past.read(judge.name, folder.rows("scores")))
+            for judge in asked.judges
+        ]
 
-    async def run(
-        self, judges: Sequence[Judge], source: str, redactor: Redactor, sleep: Sleep, *, must: bool
-    ) -> None:
-        """Ask all of them.
+    def put(self, trial: Row, heard: Heard | None) -> None:
+        """Take one trial, with its transcript; one without a rubric is left alone."""
+        if trial["key"] in self._keys:
+            job = job_of(trial, self._items[trial["suite"], trial["item"]], heard)
+            for one in self._asking:
+                one.jobs.put_nowait(job)
+
+    def end(self) -> None:
+        """Let `run` end when all that was put in is judged."""
+        for one in self._asking:
+            for _ in range(one.judge.concurrency):
+                one.jobs.put_nowait(None)
+
+    async def run(self) -> None:
+        """Ask all of them, until `end`.
 
         Raises:
-            UserError: If a key is missing and `must` is true, or the disk is full.
+            UserError: If a key is missing that must be there, or the disk is full.
         """
-        self._total = len(judges) * len(self.jobs)
+        asked = self._asked
         async with AsyncExitStack() as stack:
-            asked = []
-            for judge in judges:
-                one = _Asking(self, judge, _Past.read(judge.name, self.folder.rows("scores")))
+            for one in self._asking:
                 try:
-                    service = Service(judge, source, redactor, sleep=sleep)
+                    service = Service(one.judge, asked.source, asked.redactor, sleep=asked.sleep)
                 except UserError:
-                    if must:
+                    if asked.must:
                         raise
                     one.stopped = _NO_KEY
                 else:
                     one.service = await stack.enter_async_context(service)
-                asked.append(one)
             async with asyncio.TaskGroup() as group:
-                for one in asked:
+                for one in self._asking:
                     group.create_task(one.run(), name=f"judge {one.judge.name}")
 
     def append(self, judge: str, job: Job, found: Mapping[str, Outcome]) -> None:
@@ -217,65 +242,22 @@ class _Stage:
     def tell(self) -> None:
         """Count one trial of one judge as done."""
         self._done += 1
-        self._progress(Progress("judge", self._done, self._total))
-
-
-@dataclass(slots=True)
-class _Past:
-    """What `scores.jsonl` holds of one judge.
-
-    Attributes:
-        whole: By key, what was asked of trials about which nothing is left to ask.
-        replies: By key and hash of what was asked, the replies of all other trials.
-    """
-
-    whole: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
-    replies: dict[str, dict[str, Verdict]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, judge: str, rows: Iterator[Row]) -> _Past:
-        past = cls()
-        metrics = {f"{SCORE}:{judge}", f"{VERDICT}:{judge}"}
-        for row in rows:
-            orders = (row.get("detail") or {}).get("orders")
-            if row["metric"] in metrics and isinstance(orders, list):
-                past._take(row, [one for one in orders if isinstance(one, dict)])
-        return past
-
-    def _take(self, row: Row, orders: Sequence[Row]) -> None:
-        key = row["key"]
-        verdicts = {str(one.get("asked")): _known(one) for one in orders}
-        self.whole.pop(key, None)
-        self.replies.pop(key, None)
-        done = all(_is_done(one) for one in verdicts.values())
-        if done and row["version"] == JUDGE_VERSION:
-            self.whole[key] = row["attempt"], tuple(verdicts)
-        else:
-            self.replies[key] = {asked: one for asked, one in verdicts.items() if one.replies}
-
-
-def _known(row: Row) -> Verdict:
-    reason = row.get("reason")
-    reading = Reading(0.0) if reason is None else Reading(None, str(reason))
-    replies = read_replies(row.get("replies"))
-    return Verdict("one", reading, replies, cached=row.get("cached") is True)
-
-
-def _is_done(verdict: Verdict) -> bool:
-    readable = verdict.reading.reason is None and bool(verdict.replies)
-    return readable or len(verdict.replies) >= MOST_ASKS
+        total = len(self._asking) * len(self._keys)
+        self._progress(Progress("judge", self._done, total))
 
 
 class _Asking:
     """One judge and all trials.
 
     Attributes:
+        jobs: The trials it is asked about; None once for each task, at the end.
         service: Where it is asked; None where it cannot be.
         stopped: Why it is asked no more; empty while it is.
     """
 
-    def __init__(self, stage: _Stage, judge: Judge, past: _Past) -> None:
+    def __init__(self, stage: Judging, judge: Judge, past: Past) -> None:
         self.judge = judge
+        self.jobs: asyncio.Queue[Job | None] = asyncio.Queue()
         self.service: Service | None = None
         self.stopped = ""
         self._problem = ""
@@ -287,13 +269,12 @@ class _Asking:
 
     async def run(self) -> None:
         """Judge every trial, several at a time."""
-        jobs = iter(self._stage.jobs)
         async with asyncio.TaskGroup() as group:
             for number in range(self.judge.concurrency):
-                group.create_task(self._work(jobs), name=f"{self.judge.name} {number}")
+                group.create_task(self._work(), name=f"{self.judge.name} {number}")
 
-    async def _work(self, jobs: Iterator[Job]) -> None:
-        for job in jobs:  # one iterator for all: each trial goes to whoever is free
+    async def _work(self) -> None:
+        while (job := await self.jobs.get()) is not None:
             rubric = self._stage.prompts.of(
                 self.judge.name, str(job.item["suite"]), str(job.item["rubric"])
             )

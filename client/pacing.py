@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from voxmeter.client.clock import Clock, SystemClock
 
@@ -18,6 +18,7 @@ class Outgoing:
         start_ns: The moment at which sample 0 begins to exist.
         frame: Samples in one whole frame.
         position: Samples sent so far.
+        silence: One frame of digital silence, 16-bit.
     """
 
     rate: int
@@ -25,10 +26,10 @@ class Outgoing:
     frame: int
     position: int = 0
 
-    @property
-    def silence(self) -> bytes:
-        """One frame of digital silence, 16-bit."""
-        return bytes(2 * self.frame)
+    silence: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.silence = bytes(2 * self.frame)
 
     def due(self, samples: int) -> int:
         """Return when the next `samples` samples all exist, ns."""

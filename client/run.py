@@ -20,6 +20,7 @@ from voxmeter.client.judge_prompts import NO_PROMPTS, Prompts
 from voxmeter.client.machine import made_with
 from voxmeter.client.models import hears, locate
 from voxmeter.client.publish_settings import mqtt_settings
+from voxmeter.client.read_ahead import reading_ahead
 from voxmeter.client.retries import Retries
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.shots import refuse_lost_examples
@@ -210,7 +211,11 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
     bench = prepared.bench
     tables = {endpoint.name: endpoint for endpoint in bench.endpoints}
 
-    with Voices() as voices, Conditioner() as conditioner:
+    with (
+        Voices() as voices,
+        Conditioner() as conditioner,
+        reading_ahead(bench, folder, show, len(prepared.plan)) as told,
+    ):
 
         def start(name: str, stack: ExitStack) -> tuple[Target, int]:
             stack.callback(voices.stop)  # an interrupt does not wait for the end of a text
@@ -226,7 +231,7 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
             bench.run.give_up_after,
         )
         Streaming(
-            prepared.plan, folder, source, start, show, prepared.redactor, lateness, retries
+            prepared.plan, folder, source, start, told, prepared.redactor, lateness, retries
         ).run()
 
 

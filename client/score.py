@@ -1,37 +1,42 @@
 """Stages 2 and 3: transcripts and scores of a run, from its files alone.
 
-Nothing here talks to an endpoint; judges, where a bench has any, are asked in stage 3. Rows are
-appended, and only where something changed: scoring a run twice adds nothing, scoring it after a
-kill goes on where it stopped.
+Nothing here talks to an endpoint; judges, where a bench has any, are asked in stage 3. A reply that
+has been read is scored and judged while others are still being read, so that no core and no judge
+waits for a stage to end. All rows are appended by this one thread, and only where something
+changed: scoring a run twice adds nothing, scoring it after a kill goes on where it stopped.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from voxmeter.client.latency import LATENCY_VERSION, latency_again
+from voxmeter.client.cores import cores
+from voxmeter.client.groups import first_of
+from voxmeter.client.rule_scoring import RuleScoring
 from voxmeter.client.transcripts import (
     Heard,
     Transcribes,
+    heard_trials,
     is_spoken_reply,
     known_transcripts,
-    transcribe_missing,
+    transcriber_pool,
 )
-from voxmeter.scoring.metrics import Question, Reply, question, reply_metrics, version_of
-from voxmeter.scoring.types import Outcome, Scored, Unscored
+from voxmeter.client.trial_scores import Questions, Unrated
+from voxmeter.scoring.metrics import question
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
+    from voxmeter.client.judging import Judging
     from voxmeter.client.runfolder import RunFolder
 
 Row = Mapping[str, Any]
-Questions = Mapping[tuple[str, str], Question]
+Replies = AsyncIterator[tuple[Row, Heard | None]]
+
+_MOST_SCORERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,37 +90,46 @@ def score_run(
     from voxmeter.client.summary import write_summary
 
     questions = {(row["suite"], row["item"]): question(row) for row in folder.items()}
-    if transcribe:
-        heard = _transcripts(folder, bench, questions, transcriber, progress)
-    else:
-        heard = known_transcripts(folder)
-    score_trials(folder, questions, heard, progress)
-    if bench.judges:
-        from voxmeter.client.access import redactor
-        from voxmeter.client.judging import judge_run
-
-        judge_run(
-            folder,
-            bench,
-            heard,
-            redactor(bench),
-            only=judges,
-            anew=prompts_anew,
-            progress=progress,
-        )
+    judging = _judging(folder, bench, judges, anew=prompts_anew, progress=progress)
+    with ExitStack() as stack:
+        replies = _replies(folder, bench, questions, transcriber, progress, stack, read=transcribe)
+        try:
+            asyncio.run(_scored(folder, questions, replies, judging, progress))
+        except BaseExceptionGroup as group:
+            raise first_of(group) from group
     return write_summary(folder, bench)
 
 
-def _transcripts(
+def _judging(
+    folder: RunFolder,
+    bench: Bench,
+    only: Collection[str] | None,
+    *,
+    anew: bool,
+    progress: Tell,
+) -> Judging | None:
+    if not bench.judges:
+        return None
+    from voxmeter.client.access import redactor
+    from voxmeter.client.judging import judging
+
+    return judging(folder, bench, redactor(bench), only=only, anew=anew, progress=progress)
+
+
+def _replies(
     folder: RunFolder,
     bench: Bench,
     questions: Questions,
     transcriber: Transcribes | None,
     progress: Tell,
-) -> Mapping[str, Heard]:
-    spoken = sum(is_spoken_reply(trial) for trial in folder.newest_trials())
+    stack: ExitStack,
+    *,
+    read: bool,
+) -> Callable[[], Replies]:
+    """Return what yields every trial with its transcript; the processes are the stack's."""
+    spoken = sum(is_spoken_reply(trial) for trial in folder.newest_trials()) if read else 0
     if not spoken:
-        return known_transcripts(folder)
+        return lambda: _known(folder)
     fixed = bench.transcribe.language
 
     def language(trial: Row) -> str | None:
@@ -125,122 +139,39 @@ def _transcripts(
     def tell(done: int) -> None:
         progress(Progress("transcribe", done, spoken))
 
-    with ExitStack() as stack:
-        reader = transcriber or stack.enter_context(_pool(bench))
-        return transcribe_missing(folder, language, reader, tell)
+    reader = transcriber or stack.enter_context(transcriber_pool(bench.transcribe))
+    return lambda: heard_trials(folder, language, reader, tell)
 
 
-def _pool(bench: Bench) -> Any:  # noqa: ANN401 - a context manager that is a Transcribes
-    from voxmeter.client.transcribe import TranscriberPool
-    from voxmeter.scoring.asr import AsrSettings
+async def _known(folder: RunFolder) -> Replies:
+    heard = known_transcripts(folder)
+    for trial in folder.newest_trials():
+        yield trial, heard.get(trial["key"])
 
-    wanted = bench.transcribe
-    settings = AsrSettings(
-        language=wanted.language or "en",
-        beam_size=wanted.beam_size,
-        device=wanted.device,
-        compute_type=wanted.compute_type,
+
+async def _scored(
+    folder: RunFolder,
+    questions: Questions,
+    replies: Callable[[], Replies],
+    judging: Judging | None,
+    progress: Tell,
+) -> None:
+    """Hand every trial to the rules and the judges as soon as it has been read."""
+    scoring = RuleScoring(
+        folder,
+        min(cores(), _MOST_SCORERS),
+        lambda done, total: progress(Progress("score", done, total)),
     )
-    return TranscriberPool(
-        wanted.model, settings, workers=wanted.workers, allow_downloads=wanted.allow_downloads
-    )
-
-
-def score_trials(
-    folder: RunFolder, questions: Questions, heard: Mapping[str, Heard], progress: Tell
-) -> int:
-    """Append a row to `scores.jsonl` for every metric of every trial that has changed.
-
-    Args:
-        folder: Open for writing.
-        questions: By suite and item.
-        heard: What is known of the transcripts, by key.
-        progress: Told how far it has come.
-
-    Returns:
-        Number of rows appended.
-    """
-    keys = {key: number for number, key in enumerate(folder.newest())}
-    written = Written.read(keys, folder.rows("scores"))
-    appended = 0
-    for done, trial in enumerate(folder.newest_trials(), start=1):
-        for row in trial_rows(folder, trial, questions, heard.get(trial["key"])):
-            if written.is_new(row):
-                folder.append("scores", row)
-                appended += 1
-        progress(Progress("score", done, len(keys)))
-    return appended
-
-
-def trial_rows(
-    folder: RunFolder, trial: Row, questions: Questions, heard: Heard | None
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `scores.jsonl` for one attempt."""
-    timed = latency_again(folder, trial)
-    outcomes: dict[str, tuple[Outcome, str]] = {
-        name: (outcome, LATENCY_VERSION) for name, outcome in timed.items()
-    }
-    asked = questions.get((trial["suite"], trial["item"]))
-    if asked is not None and not trial.get("warmup"):
-        found = reply_metrics(asked, reply_of(trial, heard, timed))
-        outcomes |= {name: (one, version_of(name)) for name, one in found.items()}
-    for metric, (outcome, version) in outcomes.items():
-        yield {
-            "key": trial["key"],
-            "attempt": trial["attempt"],
-            "metric": metric,
-            "version": version,
-            "value": outcome.value if isinstance(outcome, Scored) else None,
-            "unscored": outcome.reason if isinstance(outcome, Unscored) else None,
-            "detail": dict(outcome.detail),
-        }
-
-
-def reply_of(trial: Row, heard: Heard | None, timed: Mapping[str, Outcome]) -> Reply:
-    """Return what scoring has to know of one attempt, with the transcript of this very one."""
-    if heard is not None and heard.attempt != trial["attempt"]:
-        heard = None
-    audible = timed.get("reply_ms")
-    recorded = (trial.get("latency") or {}).get("reply_ms")
-    return Reply(
-        status=trial["status"],
-        channel="text" if trial.get("reply_channel") == "text" else "speech",
-        transcript=heard.text if heard else None,
-        untranscribed=heard.untranscribed if heard else None,
-        text=trial.get("reply_text") or "",
-        audible_ms=audible.value if isinstance(audible, Scored) else recorded,
-    )
-
-
-@dataclass(slots=True)
-class Written:
-    """What `scores.jsonl` says so far, as one hash a trial and metric."""
-
-    keys: Mapping[str, int]
-    hashes: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, keys: Mapping[str, int], rows: Iterator[Row]) -> Written:
-        """Return what rows say, the newest of each trial and metric."""
-        written = cls(keys)
-        for row in rows:
-            if row["key"] in keys:
-                written.is_new(row)
-        return written
-
-    def is_new(self, row: Row) -> bool:
-        """Return whether the row says something new, and remember it."""
-        column = self.hashes.get(row["metric"])
-        if column is None:
-            column = self.hashes[row["metric"]] = np.zeros(len(self.keys), np.int64)
-        index = self.keys[row["key"]]
-        new = _hash(row)
-        if column[index] == new:
-            return False
-        column[index] = new
-        return True
-
-
-def _hash(row: Row) -> int:
-    said = [row["attempt"], row["version"], row["value"], row["unscored"], row["detail"]]
-    return hash(json.dumps(said, sort_keys=True, ensure_ascii=False)) or 1
+    async with asyncio.TaskGroup() as group:
+        group.create_task(scoring.run(), name="rules")
+        if judging is not None:
+            group.create_task(judging.run(), name="judges")
+        async for trial, heard in replies():
+            if judging is not None:
+                judging.put(trial, heard)
+            asked = questions.get((trial["suite"], trial["item"]))
+            await scoring.put(Unrated(trial, asked, heard))
+            await asyncio.sleep(0)  # the judges' calls go on meanwhile
+        if judging is not None:
+            judging.end()
+        await scoring.end()

@@ -58,7 +58,8 @@ class Ask:
         text: Text that goes with the audio.
         commit_after_ms: Wait between the last voiced sample and the commit or the request.
         pacing: `fast` sends without waiting; no latency can be read from it.
-        stagger_ns: Delay of the first frame, so that sessions side by side do not send in step.
+        stagger_ns: Where its frames lie in the beat that all sessions share, so that those side by
+            side do not send in step; 0: it begins at once, wherever that is.
         patience: Time-outs.
     """
 
@@ -131,7 +132,7 @@ class Question:
         commit = traits.turn_end == "commit"
         sending = Outgoing(
             utterance.rate,
-            self._clock.now() + self._ask.stagger_ns,
+            self._start_ns(traits.frame_ms * _MS),
             utterance.rate * traits.frame_ms // 1000,
         )
         if traits.first_speaker == "endpoint":
@@ -166,6 +167,11 @@ class Question:
         while True:
             await self._frame(sending, wire, sending.silence, paced=True)
 
+    def _start_ns(self, frame_ns: int) -> int:
+        """Return when the stream begins: at this session's own place in the beat of all."""
+        now, place = self._clock.now(), self._ask.stagger_ns
+        return now + (place - now) % frame_ns if place else now
+
     async def _sit_through_greeting(self, sending: Outgoing, wire: Encoder) -> None:
         deadline = self._clock.now() + int(self._ask.patience.greeting_timeout_s * _NS)
         while not self._greeted() and self._clock.now() < deadline:
@@ -187,12 +193,11 @@ class Question:
         due = sending.due(samples)
         data = wire.encode(pcm)  # takes some milliseconds in Opus, so it is done before
         messages = self._codec.audio(data).messages if data else ()
+        size = sum(map(size_of, messages))
         if paced or self._ask.pacing == "real-time":
             await self._clock.sleep_until(due)
-        size = 0
         for message in messages:
             await self._transport.send(message)
-            size += size_of(message)
         now = self._clock.now()
         sending.position += samples
         self._record.frame(now, due, size, samples, burst=now >= sending.due(sending.frame))

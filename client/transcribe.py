@@ -20,19 +20,23 @@ from typing import Any, Literal, Self
 
 from voxmeter.client.audio import Pcm
 from voxmeter.client.child import ChildDiedError
+from voxmeter.client.cores import cores
 from voxmeter.client.model_files import user_cache
 from voxmeter.client.models import locate
 from voxmeter.client.transcribe_child import TranscribingChild
 from voxmeter.client.transcribe_wire import Samples
 from voxmeter.endpoints.errors import UserError
-from voxmeter.scoring.asr import AsrSettings, Transcript
+from voxmeter.scoring.asr import AsrSettings, Transcript, placement
 from voxmeter.scoring.types import Unscored
 
 Priority = Literal["idle", "nice", "normal"]
 
 _MOST_WORKERS = 8
+_GPU_LANES = 4
+"""Replies that one process reads side by side on a GPU, which one alone does not fill."""
 _TRIES = 2
 _ITEM_LIMIT_S = 900.0
+_GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +46,19 @@ class _Job:
     future: Future[Any]
     key: str = ""
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a reply that the process reads from a file."""
+        return self.samples is None and self.request["what"] == "transcribe"
+
 
 class TranscriberPool:
-    """Whisper in `workers` processes, started as they are needed, at most one reply each.
+    """Whisper in `workers` processes, started as they are needed, one reply each, or a few.
 
     Attributes:
         model_hash: sha256 of the model's own file.
         workers: Most processes at a time.
+        lanes: Replies that each reads side by side.
     """
 
     def __init__(
@@ -57,6 +67,7 @@ class TranscriberPool:
         settings: AsrSettings | None = None,
         *,
         workers: int | None = None,
+        lanes: int | None = None,
         cache: Path | None = None,
         use_cache: bool = True,
         priority: Priority = "idle",
@@ -69,7 +80,9 @@ class TranscriberPool:
             model: A model name or path (see `voxmeter.client.models.locate`).
             settings: How to transcribe; `cpu_threads` is set here so that all workers together
                 use no more threads than there are cores.
-            workers: Most processes; None sizes them to the cores this process may use.
+            workers: Most processes; None sizes them to the cores this process may use, and is one
+                where there is a GPU.
+            lanes: Replies that one process reads side by side; None is 1, and several on a GPU.
             cache: Folder of earlier transcripts; None is the one in the user's cache.
             use_cache: Whether earlier transcripts are used and new ones kept.
             priority: `idle` and `nice` yield to everything else on the machine.
@@ -81,11 +94,13 @@ class TranscriberPool:
         """
         located = locate(model, "whisper", allow_downloads=allow_downloads)
         chosen = settings or AsrSettings()
-        cores = _cores()
-        self.workers = workers or (1 if chosen.device == "cuda" else min(cores, _MOST_WORKERS))
+        there = cores()
+        gpu = _on_gpu(chosen)
+        self.workers = workers or (1 if gpu else min(there, _MOST_WORKERS))
+        self.lanes = lanes or (_GPU_LANES if gpu else 1)
         self.model = model
         self.model_hash = located.sha256
-        self.settings = replace(chosen, cpu_threads=max(1, cores // self.workers))
+        self.settings = replace(chosen, cpu_threads=max(1, there // self.workers))
         self._item_limit_s = item_limit_s
         self._setup = {
             "model": str(located.path),
@@ -93,6 +108,7 @@ class TranscriberPool:
             "settings": asdict(self.settings),
             "cache": str(cache or user_cache() / "transcripts") if use_cache else None,
             "priority": priority,
+            "lanes": self.lanes,
         }
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -158,12 +174,49 @@ class TranscriberPool:
         """Feed one process; in a thread that only waits."""
         process: TranscribingChild | None = None
         while (job := self._jobs.get()) is not None:
-            if job.future.set_running_or_notify_cancel():
-                process = self._do(job, process)
+            jobs = [job, *self._more(job)]
+            wanted = [one for one in jobs if one.future.set_running_or_notify_cancel()]
+            if len(wanted) > 1:
+                process = self._do_batch(wanted, process)
+            elif wanted:
+                process = self._do(wanted[0], process)
             with self._lock:
-                self._unfinished -= 1
+                self._unfinished -= len(jobs)
         if process is not None:
             self._end(process)
+
+    def _more(self, first: _Job) -> list[_Job]:
+        """Return what else goes to the process in one message: files, for its lanes to share."""
+        found: list[_Job] = []
+        while self.lanes > 1 and first.is_file and len(found) < 2 * self.lanes - 1:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None or not job.is_file:
+                self._jobs.put(job)
+                break
+            found.append(job)
+        return found
+
+    def _do_batch(
+        self, jobs: list[_Job], process: TranscribingChild | None
+    ) -> TranscribingChild | None:
+        """Fulfil several jobs; where the process dies of them, each once more by itself."""
+        request = {"what": "batch", "requests": [dict(job.request) for job in jobs]}
+        try:
+            process = process or self._start()
+            replies = process.ask(request, None, len(jobs) * self._item_limit_s)["batch"]
+        except (ChildDiedError, OSError):
+            if process is not None:
+                self._end(process)
+            process = None
+            for job in jobs:
+                process = self._do(job, process)
+            return process
+        for job, reply in zip(jobs, replies, strict=True):
+            _settle(job.future, reply)
+        return process
 
     def _do(self, job: _Job, process: TranscribingChild | None) -> TranscribingChild | None:
         """Fulfil one job, with a new process if the first one dies of it."""
@@ -253,7 +306,8 @@ def _settle(future: Future[Any], reply: dict[str, Any]) -> None:
             future.set_result(reply["state"])
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _on_gpu(settings: AsrSettings) -> bool:
+    """Return whether Whisper will run on a GPU; a library is loaded only where there may be one."""
+    if settings.device != "auto":
+        return settings.device == "cuda"
+    return any(map(os.path.exists, _GPU_DEVICES)) and placement(settings)[0] == "cuda"

@@ -1,4 +1,4 @@
-"""The process that runs Whisper: lowest priority, one model, one reply at a time.
+"""The process that runs Whisper: lowest priority, one model, one reply at a time or a few.
 
 Started by `voxmeter.client.transcribe`; it ends when its parent closes the pipe or dies.
 """
@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from voxmeter.client.audio import Pcm, read, resample, sha256
-from voxmeter.client.child import pipes
+from voxmeter.client.child import lower_priority, pipes
 from voxmeter.client.transcribe_wire import Samples, receive, send
 from voxmeter.client.transcript_cache import TranscriptCache
 from voxmeter.endpoints.errors import ClipError, UserError
@@ -27,11 +29,17 @@ def main() -> None:
     requests, replies = pipes()
     with contextlib.suppress(EOFError, BrokenPipeError):
         setup, _ = receive(requests)
-        _lower_priority(setup["priority"])
+        if setup["priority"] != "normal":
+            lower_priority(idle=setup["priority"] == "idle")
         reader = _Reader(setup)
+        lanes = ThreadPoolExecutor(setup["lanes"])
         while True:
             request, samples = receive(requests)
-            send(replies, _reply(reader, request, samples))
+            if request["what"] == "batch":
+                found = lanes.map(partial(_reply, reader, samples=samples), request["requests"])
+                send(replies, {"batch": list(found)})
+            else:
+                send(replies, _reply(reader, request, samples))
     # Threads of the libraries may still hold locks; there is nothing left to save.
     os._exit(0)
 
@@ -57,6 +65,7 @@ class _Reader:
         self._cache: TranscriptCache | None = None
         self._whisper: Transcriber | None = None
         self._asked = 0
+        self._lock = threading.Lock()
 
     def serve(self, request: dict[str, Any], samples: Samples) -> dict[str, object]:
         """Return the transcript, or this process's own state for `what = "state"`."""
@@ -76,12 +85,15 @@ class _Reader:
 
     def _read(self, pcm: Pcm, language: str) -> Transcript:
         model = self._model()
-        self._asked += 1
+        with self._lock:
+            self._asked += 1
         return model.transcribe(resample(pcm, RATE).samples, language)
 
     def _model(self) -> Transcriber:
-        if self._whisper is None:
-            self._whisper = Transcriber(Path(self._setup["model"]), self._settings)
+        with self._lock:
+            if self._whisper is None:
+                folder = Path(self._setup["model"])
+                self._whisper = Transcriber(folder, self._settings, lanes=self._setup["lanes"])
         return self._whisper
 
     def _open_cache(self) -> TranscriptCache | None:
@@ -109,17 +121,6 @@ def _pcm(request: dict[str, Any], samples: Samples) -> Pcm:
         return read(request["path"])
     wrong = ~np.isfinite(samples)
     return Pcm(np.where(wrong, np.float32(0), samples), request["rate"])
-
-
-def _lower_priority(priority: str) -> None:
-    """Run when nothing else wants to: pacing and time stamps come first."""
-    if priority == "normal":
-        return
-    with contextlib.suppress(OSError, AttributeError):
-        os.nice(19)
-    if priority == "idle" and sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 if __name__ == "__main__":

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.scoring.asr import Transcript
 from voxmeter.scoring.metrics import WITH_REPLY
 from voxmeter.scoring.types import Unscored
+
+if TYPE_CHECKING:
+    from voxmeter.client.bench import Transcribe
+    from voxmeter.client.transcribe import TranscriberPool
 
 Row = Mapping[str, Any]
 
@@ -67,95 +72,161 @@ def known_transcripts(folder: RunFolder) -> dict[str, Heard]:
     """Return the newest transcript of each key."""
     known: dict[str, Heard] = {}
     for row in folder.rows("transcripts"):
-        made_with = _made_with(row["model_hash"], row["settings"], row.get("asked"))
+        made = made_with(row, row.get("asked"))
         model = f"{row.get('model') or '?'} (sha256 {str(row['model_hash'])[:12]})"
-        known[row["key"]] = Heard(row["attempt"], row["text"], None, made_with, model)
+        known[row["key"]] = Heard(row["attempt"], row["text"], None, made, model)
     return known
 
 
-def transcribe_missing(
+async def heard_trials(
     folder: RunFolder,
     languages: Callable[[Row], str | None],
     transcriber: Transcribes,
     progress: Callable[[int], None],
-) -> dict[str, Heard]:
-    """Transcribe what has no transcript by this model with these settings.
+) -> AsyncIterator[tuple[Row, Heard | None]]:
+    """Yield every trial once what it said is known; transcribe what has no transcript.
 
-    Each transcript is appended as soon as it is there, so a killed run loses at most the ones
-    under way.
+    "No transcript" means none by this model with these settings. Each transcript is appended as
+    soon as it is there, so a killed run loses at most the ones under way. Trials come in the order
+    of the file, but for those that others overtake.
 
     Args:
         folder: Open for writing.
         languages: The language of a trial's reply, None for the transcriber's own setting.
         transcriber: A pool; ends when the caller closes it.
-        progress: Told the number of replies looked at so far.
+        progress: Told the number of spoken replies looked at so far.
 
-    Returns:
-        What is known of every spoken reply, by key.
+    Yields:
+        Each key's newest row of `trials.jsonl`, and its transcript where it has one.
 
     Raises:
         UserError: If the transcriber cannot work at all, or the disk is full.
     """
     known = known_transcripts(folder)
-    record = transcriber.record()
-    pending: deque[tuple[Row, str | None, Future[Transcript | Unscored]]] = deque()
+    reading = _Reading(folder, transcriber)
     looked_at = 0
-    for trial in _spoken(folder):
-        asked = languages(trial)
-        made_with = _made_with(record["model_hash"], record["settings"], asked)
-        before = known.get(trial["key"])
-        if before and (before.attempt, before.made_with) == (trial["attempt"], made_with):
+    for trial in folder.newest_trials():
+        if not is_spoken_reply(trial):
+            yield trial, known.get(trial["key"])
+            continue
+        heard = reading.settled(trial, languages(trial), known.get(trial["key"]))
+        if heard is not None:
             looked_at += 1
             progress(looked_at)
-            continue
-        reply = folder.attempt_paths(trial).reply
+            yield trial, heard
+        while len(reading.pending) >= _AHEAD:
+            async for one in reading.next():
+                looked_at += 1
+                progress(looked_at)
+                yield one
+    while reading.pending:
+        async for one in reading.next():
+            looked_at += 1
+            progress(looked_at)
+            yield one
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """One reply that is being read."""
+
+    trial: Row
+    asked: str | None
+    made_with: str
+    future: Future[Transcript | Unscored]
+
+
+class _Reading:
+    """The replies that the transcriber has, and their rows once they are back.
+
+    Attributes:
+        pending: In the order in which they were handed over.
+    """
+
+    def __init__(self, folder: RunFolder, transcriber: Transcribes) -> None:
+        self.pending: list[_Pending] = []
+        self._folder = folder
+        self._transcriber = transcriber
+        self._record = transcriber.record()
+        self._back = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def settled(self, trial: Row, asked: str | None, before: Heard | None) -> Heard | None:
+        """Return what is known of a reply; None when it has to be read, which begins here."""
+        made = made_with(self._record, asked)
+        if before and (before.attempt, before.made_with) == (trial["attempt"], made):
+            return before
+        reply = self._folder.attempt_paths(trial).reply
         if not reply.is_file():
-            known[trial["key"]] = Heard(trial["attempt"], None, "the reply's audio is missing")
-            looked_at += 1
-            progress(looked_at)
-            continue
-        slim = {"key": trial["key"], "attempt": trial["attempt"]}
-        pending.append((slim, asked, transcriber.submit(reply, trial["key"], asked)))
-        while len(pending) >= _AHEAD:
-            looked_at += 1
-            _take(folder, known, record, *pending.popleft())
-            progress(looked_at)
-    while pending:
-        looked_at += 1
-        _take(folder, known, record, *pending.popleft())
-        progress(looked_at)
-    return known
+            return Heard(trial["attempt"], None, "the reply's audio is missing")
+        future = self._transcriber.submit(reply, trial["key"], asked)
+        self.pending.append(_Pending(trial, asked, made, future))
+        future.add_done_callback(self._wake)
+        return None
+
+    async def next(self) -> AsyncIterator[tuple[Row, Heard]]:
+        """Wait until some are back; append and yield them."""
+        await self._back.wait()
+        self._back.clear()
+        done = [one for one in self.pending if one.future.done()]
+        for one in done:
+            heard = self._heard(one)
+            self.pending.remove(one)
+            yield one.trial, heard
+
+    def _wake(self, _: object) -> None:
+        with suppress(RuntimeError):  # a loop that has ended needs to know no more
+            self._loop.call_soon_threadsafe(self._back.set)
+
+    def _heard(self, one: _Pending) -> Heard:
+        """Append one transcript.
+
+        Raises:
+            UserError: As `heard_trials`.
+        """
+        outcome, trial = one.future.result(), one.trial
+        if isinstance(outcome, Unscored):
+            return Heard(trial["attempt"], None, outcome.reason)
+        row = {
+            "key": trial["key"],
+            "attempt": trial["attempt"],
+            "text": outcome.text,
+            "language": outcome.language,
+            **self._record,
+            "asked": one.asked,
+            "gated": outcome.gated,
+            "detail": dict(outcome.detail),
+        }
+        self._folder.append("transcripts", row)
+        return Heard(trial["attempt"], outcome.text, None, one.made_with)
 
 
-def _spoken(folder: RunFolder) -> Iterator[Row]:
-    return (trial for trial in folder.newest_trials() if is_spoken_reply(trial))
+def made_with(record: Row, asked: object) -> str:
+    """Return model, settings and the language that was asked for, as one text to compare.
+
+    Args:
+        record: A row of `transcripts.jsonl`, or what a `Transcribes` records.
+        asked: The language; None for the settings' own.
+    """
+    whole = [record["model_hash"], record["settings"], asked]
+    return json.dumps(whole, sort_keys=True, ensure_ascii=False)
 
 
-def _take(
-    folder: RunFolder,
-    known: dict[str, Heard],
-    record: Mapping[str, object],
-    trial: Row,
-    asked: str | None,
-    future: Future[Transcript | Unscored],
-) -> None:
-    outcome = future.result()
-    if isinstance(outcome, Unscored):
-        known[trial["key"]] = Heard(trial["attempt"], None, outcome.reason)
-        return
-    row = {
-        **trial,
-        "text": outcome.text,
-        "language": outcome.language,
-        **record,
-        "asked": asked,
-        "gated": outcome.gated,
-        "detail": dict(outcome.detail),
-    }
-    folder.append("transcripts", row)
-    made_with = _made_with(record["model_hash"], record["settings"], asked)
-    known[trial["key"]] = Heard(trial["attempt"], outcome.text, None, made_with)
+def transcriber_pool(table: Transcribe) -> TranscriberPool:
+    """Return the processes that a `[transcribe]` asks for, not started yet.
 
+    Raises:
+        UserError: If the model is missing.
+    """
+    from voxmeter.client.transcribe import TranscriberPool
+    from voxmeter.scoring.asr import AsrSettings
 
-def _made_with(model_hash: object, settings: object, asked: object) -> str:
-    return json.dumps([model_hash, settings, asked], sort_keys=True, ensure_ascii=False)
+    settings = AsrSettings(
+        language=table.language or "en",
+        beam_size=table.beam_size,
+        device=table.device,
+        compute_type=table.compute_type,
+    )
+    return TranscriberPool(
+        table.model, settings, workers=table.workers, allow_downloads=table.allow_downloads
+    )

@@ -90,10 +90,17 @@ class _Model(Protocol):
 
 
 class Transcriber:
-    """One Whisper model in memory. One call at a time, from one thread."""
+    """One Whisper model in memory; several threads may call it."""
 
-    def __init__(self, model_dir: Path, settings: AsrSettings | None = None) -> None:
+    def __init__(
+        self, model_dir: Path, settings: AsrSettings | None = None, *, lanes: int = 1
+    ) -> None:
         """Load a CTranslate2 Whisper model; blocking, a second or more.
+
+        Args:
+            model_dir: Its folder.
+            settings: How to transcribe.
+            lanes: Calls that it works on side by side; more of them wait.
 
         Raises:
             UserError: If the folder holds no such model, or the device, the compute type or the
@@ -101,7 +108,9 @@ class Transcriber:
         """
         self.settings = settings or AsrSettings()
         self.device, compute_type = placement(self.settings)
-        self._model, multilingual = _load(model_dir, self.device, compute_type, self.settings)
+        self._model, multilingual = _load(
+            model_dir, self.device, compute_type, self.settings, lanes
+        )
         self._english_only = not multilingual
         self._check_language(self.settings.language)
 
@@ -208,7 +217,7 @@ def placement(settings: AsrSettings) -> tuple[str, str]:
 
 
 def _load(
-    folder: Path, device: str, compute_type: str, settings: AsrSettings
+    folder: Path, device: str, compute_type: str, settings: AsrSettings, lanes: int
 ) -> tuple[_Model, bool]:
     from faster_whisper import WhisperModel
 
@@ -218,6 +227,7 @@ def _load(
             device=device,
             compute_type=compute_type,
             cpu_threads=settings.cpu_threads,
+            num_workers=lanes,
             local_files_only=True,
         )
     except (RuntimeError, ValueError, OSError) as error:

@@ -187,6 +187,33 @@ def test_the_wait_that_a_service_names_is_kept(
     assert least <= waits[0] <= least * 1.1
 
 
+def test_a_wait_that_is_named_to_one_question_is_kept_by_all() -> None:
+    waits: list[float] = []
+
+    async def both(service: Chat) -> None:
+        refused_once = asyncio.Event()
+
+        async def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            refused_once.set()
+
+        judge = Judge.model_validate({"name": "j", "model": "m", "base_url": service.url})
+        async with (
+            Service(judge, "b", Redactor(), environment={}, sleep=sleep) as made,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(made.ask(SENT))
+            await refused_once.wait()
+            group.create_task(made.ask(SENT))
+
+    with chat(in_turn(refused(429, "slow down", "", retry_after="7"), "8")) as service:
+        asyncio.run(both(service))
+    first, second = waits
+    assert 7 <= first <= 7.7
+    assert 6 < second <= 8.5  # what is left of the wait, and never all at once
+    assert len(service.bodies) == 3
+
+
 def test_a_wait_over_the_limit_is_not_kept_and_not_cut_short() -> None:
     with chat(lambda _: refused(429, "later", "", retry_after="3600")) as service:
         error, waits = asked(service)

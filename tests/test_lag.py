@@ -38,7 +38,7 @@ async def watched(*late_ms: float) -> tuple[LoopMonitor, int]:
 
 async def test_every_wake_up_is_noted_with_how_late_it_was() -> None:
     monitor, start = await watched(0, 3, 0.5)
-    assert monitor.between(start, start + 100 * MS) == [
+    assert list(monitor.between(start, start + 100 * MS)) == [
         (start + PERIOD, 0.0),
         (start + 2 * PERIOD, 3.0),
         (start + 3 * PERIOD, 0.5),
@@ -47,18 +47,18 @@ async def test_every_wake_up_is_noted_with_how_late_it_was() -> None:
 
 async def test_a_blocked_loop_is_one_lag_that_stands_for_all_it_missed() -> None:
     monitor, start = await watched(0, 500, 0)
-    found = monitor.between(start, start + 2000 * MS)
+    found = list(monitor.between(start, start + 2000 * MS))
     assert [lag for _, lag in found] == [0.0, 500.0, 0.0]
     assert found[2][0] == found[1][0] + 500 * MS
 
 
 async def test_a_trial_gets_the_part_that_is_its_own() -> None:
     monitor, start = await watched(1, 2, 3, 4, 5)
-    inside = monitor.between(start + 2 * PERIOD, start + 4 * PERIOD)
+    inside = list(monitor.between(start + 2 * PERIOD, start + 4 * PERIOD))
     assert [round(lag) for _, lag in inside] == [2, 3, 4]
-    assert monitor.between(start + 4 * PERIOD + 1, start + 5 * PERIOD - 1) == []
-    assert monitor.between(0, start) == []
-    assert monitor.between(start + 10**12, start + 2 * 10**12) == []
+    assert list(monitor.between(start + 4 * PERIOD + 1, start + 5 * PERIOD - 1)) == []
+    assert list(monitor.between(0, start)) == []
+    assert list(monitor.between(start + 10**12, start + 2 * 10**12)) == []
 
 
 async def test_watching_ends_with_its_block() -> None:
@@ -93,6 +93,6 @@ async def test_a_loop_that_our_own_work_blocks_is_seen() -> None:  # PR-03
 
 async def test_memory_is_bounded() -> None:
     monitor, start = await watched(*[0] * 70_000)
-    found = monitor.between(0, start + 10**15)
-    assert len(found) == 60_000
+    found = list(monitor.between(0, start + 10**15))
+    assert 60_000 <= len(found) < 65_000
     assert found[-1][0] == start + 70_000 * PERIOD

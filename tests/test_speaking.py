@@ -116,10 +116,14 @@ async def test_the_end_of_speech_is_when_its_frame_really_left() -> None:
         assert last["t_ns"] - capture.rows[0]["t_ns"] == CLIP_FRAMES * FRAME + late * MS
 
 
-async def test_a_session_that_is_staggered_begins_later_by_as_much() -> None:
-    one, other = await asked(FrozenClock()), await asked(FrozenClock(), stagger_ns=7 * MS)
-    assert other.rows[0]["t_ns"] - one.rows[0]["t_ns"] == 7 * MS
-    assert frames(other)[0]["due_ns"] - frames(one)[0]["due_ns"] == 7 * MS
+@pytest.mark.parametrize("place_ms", [1, 7, 19])
+async def test_a_staggered_session_keeps_its_own_place_in_the_beat_of_all(place_ms: int) -> None:
+    plain = await asked(FrozenClock())
+    moved = await asked(FrozenClock(), stagger_ns=place_ms * MS)
+    start, at_once = moved.rows[0]["t_ns"], plain.rows[0]["t_ns"]
+    assert start % FRAME == place_ms * MS  # whenever it began
+    assert 0 <= start - at_once < FRAME
+    assert all(row["due_ns"] % FRAME == place_ms * MS for row in frames(moved))
 
 
 async def test_an_endpoint_that_never_greets_is_asked_all_the_same() -> None:

@@ -128,6 +128,44 @@ def test_a_reply_that_kills_two_workers_is_unscored_and_the_next_one_is_served(
         assert pool.state().result(LIMIT_S)["pid"]
 
 
+def files_of(spoken: dict[str, Pcm], folder: Path) -> list[Path]:
+    paths = []
+    for number, pcm in enumerate([*spoken.values()] * 3):
+        noise = np.random.default_rng(number).normal(0, 1e-3, len(pcm.samples))
+        paths.append(folder / f"{number}.flac")
+        write_flac(paths[-1], (pcm.samples + noise).astype(np.float32), pcm.rate)
+    return paths
+
+
+def test_one_process_reads_several_replies_side_by_side_each_with_its_own_text(
+    spoken: dict[str, Pcm], tmp_path: Path
+) -> None:
+    paths = files_of(spoken, tmp_path)
+    (tmp_path / "broken.flac").write_bytes(b"fLaC, or so it says")
+    cache = tmp_path / "cache"
+    pool = TranscriberPool("tiny.en", FAST, workers=1, lanes=2, cache=cache, priority="normal")
+    with pool:
+        jobs = [pool.submit(path) for path in [*paths, tmp_path / "broken.flac"]]
+        found = [job.result(LIMIT_S) for job in jobs]
+        assert _asked(pool) == 6
+    assert [_text(one) for one in found[:-1]] == [*spoken] * 3
+    assert isinstance(found[-1], Unscored)
+
+
+def test_a_process_that_dies_of_several_replies_costs_none_of_them(
+    spoken: dict[str, Pcm], tmp_path: Path
+) -> None:
+    paths = files_of(spoken, tmp_path)
+    cache = tmp_path / "cache"
+    pool = TranscriberPool("tiny.en", FAST, workers=1, lanes=2, cache=cache, priority="normal")
+    with pool:
+        pid = int(pool.state().result(LIMIT_S)["pid"])
+        jobs = [pool.submit(path) for path in paths]
+        os.kill(pid, signal.SIGKILL)
+        assert [_text(job.result(LIMIT_S)) for job in jobs] == [*spoken] * 3
+        assert pool.state().result(LIMIT_S)["pid"] != pid
+
+
 def test_workers_run_only_when_nothing_else_wants_to(tmp_path: Path) -> None:
     with TranscriberPool("tiny.en", FAST, workers=1, cache=tmp_path) as pool:
         state = pool.state().result(LIMIT_S)
@@ -158,11 +196,18 @@ def test_an_exception_in_the_block_does_not_wait_for_what_is_queued(tmp_path: Pa
 
 
 def test_threads_and_workers_fit_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("voxmeter.client.transcribe._cores", lambda: 6)
+    monkeypatch.setattr("voxmeter.client.transcribe.cores", lambda: 6)
     sizes = {workers: TranscriberPool("tiny.en", workers=workers) for workers in (None, 2, 4, 16)}
     assert sizes[None].workers == 6
     assert [pool.settings.cpu_threads for pool in sizes.values()] == [1, 3, 1, 1]
-    assert TranscriberPool("tiny.en", AsrSettings(device="cuda")).workers == 1
+    on_gpu = TranscriberPool("tiny.en", AsrSettings(device="cuda"))
+    assert (on_gpu.workers, on_gpu.lanes) == (1, 4)
+    monkeypatch.setattr("voxmeter.client.transcribe._GPU_DEVICES", ("/dev/null",))
+    monkeypatch.setattr("voxmeter.client.transcribe.placement", lambda _: ("cuda", "float16"))
+    seen = TranscriberPool("tiny.en")
+    assert (seen.workers, seen.lanes) == (1, 4)
+    monkeypatch.setattr("voxmeter.client.transcribe.placement", lambda _: ("cpu", "int8"))
+    assert TranscriberPool("tiny.en").workers == 6
 
 
 def test_a_users_script_without_a_main_guard_is_not_run_again(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from needs import needs
+from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
@@ -231,6 +232,22 @@ async def test_a_peer_that_does_not_speak_http_is_no_websocket() -> None:
     async with listener:
         with pytest.raises(ConnectError) as caught:
             await WebSocketTransport(TransportSettings()).connect(Address(f"ws://127.0.0.1:{port}"))
+    assert caught.value.failure == "closed"
+
+
+async def test_a_peer_that_drops_the_connection_at_once_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = ClientConnection.connection_made
+
+    def dropped(self: ClientConnection, transport: asyncio.BaseTransport) -> None:
+        made(self, transport)
+        self.connection_lost(ConnectionResetError())
+
+    monkeypatch.setattr(ClientConnection, "connection_made", dropped)
+    async with server(lambda peer: peer.wait_closed()) as url:
+        with pytest.raises(ConnectError, match="took the connection and dropped it") as caught:
+            await WebSocketTransport(TransportSettings()).connect(Address(url))
     assert caught.value.failure == "closed"
 
 
