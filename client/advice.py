@@ -54,6 +54,7 @@ def warnings_of(summary: Json, columns: Columns) -> list[dict[str, str]]:
         found.extend(_of_cell(cell, columns, inside))
     found.extend(_of_run(summary))
     found.extend(_of_dead(columns))
+    found.extend(_of_lost(columns))
     found.extend(Advice(*one) for one in of_judges(summary))
     return [one.row() for one in found]
 
@@ -275,6 +276,17 @@ def _of_dead(columns: Columns) -> Iterator[Advice]:
             "gave-up",
             f"{endpoint} was asked no more: {why}",
             "see that it answers (voxmeter check); voxmeter run --resume RUN asks what is left",
+        )
+
+
+def _of_lost(columns: Columns) -> Iterator[Advice]:
+    count = int(np.count_nonzero(columns.lost & ~columns.warmup))
+    if count:
+        yield Advice(
+            "lost-workers",
+            f"{_some(count, 'trial', 'trials')} asked again because the worker that asked first "
+            "was lost; what it had heard is in no figure",
+            "workers.jsonl says which worker, when and why",
         )
 
 
