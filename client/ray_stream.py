@@ -329,7 +329,7 @@ class _Work:
         if self._asked or self._idle:
             warn(f"{why}; the others go on")
         else:
-            cure = f"see Ray's logs, then: voxmeter run --resume {self._folder.path}"
+            cure = "see Ray's logs, and that every node has the same voxmeter[ray]"
             raise UserError("--ray", why, cure)
 
     def _tell_left(self) -> None:
@@ -350,4 +350,6 @@ def _next_attempt(trial: Trial, newest: Mapping[str, Newest]) -> int:
 
 
 def _said(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:200]
+    """Return why a worker died, in one line: of one that never began, its own last words."""
+    lines = str(error).strip().split("\n")
+    return lines[-1 if "creation task" in lines[0] else 0].strip()[:200]

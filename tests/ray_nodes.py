@@ -20,9 +20,7 @@ def main() -> None:
         "node_ip_address": "127.0.0.1",
         "include_dashboard": False,
     }
-    cluster = Cluster(
-        initialize_head=True, head_node_args={**node, "temp_dir": sys.argv[1]}, shutdown_at_exit=True
-    )
+    cluster = Cluster(initialize_head=True, head_node_args=node, shutdown_at_exit=True)
     cluster.add_node(**node)
     print(f"ready {cluster.address}", flush=True)
     sys.stdin.read()
