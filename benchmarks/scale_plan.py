@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--connect-s", type=float, default=0.3, help="assumed, likewise")
     parser.add_argument("--sessions", type=int, default=50, help="50 take 0.26 of a core")
     parser.add_argument("--cores", type=int, default=4)
-    parser.add_argument("--whisper-s", type=float, default=1.3, help="`base` on one core")
+    parser.add_argument("--whisper-s", type=float, default=1.5, help="`base` on one core")
     parser.add_argument("--measure", metavar="MODEL", help="take --whisper-s from this machine")
     parser.add_argument("--readers", type=int, help="default: one to a core but one")
     parser.add_argument("--machines", type=int, nargs="+", default=[1, 4, 16])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -21,15 +20,15 @@ from voxmeter.client.cli import main
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parent.parent
-LIMIT_S = 120
-SECRET = "planted-key-5cWq81Zt"
+LIMIT_S = 240  # nothing here is timed, and the machine may be busy
+PLANTED = "planted-key-5cWq81Zt"
 
-CLEAN = ("--only", "condition=clean")
+CLEAN = ("--only", "condition=clean", "--limit", "6")
 NODES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the loopback alone
     "PYTHONPATH": str(ROOT / "src"),
-    "MY_KEY": SECRET,
+    "MY_KEY": PLANTED,
 }
 
 # In one of the processes that call it, it dies with its worker, or waits for the end.
@@ -49,7 +48,7 @@ def once(name):
 
 
 def answer(question, rate):
-    if next(calls) > 5:
+    if next(calls) > 3:
         if HERE.joinpath("kill").exists() and once("killed"):
             os.kill(os.getpid(), signal.SIGKILL)
         if HERE.joinpath("block").exists() and once("blocked"):
@@ -203,7 +202,7 @@ def test_the_trials_of_a_killed_worker_are_asked_again_and_counted(
     cluster: tuple[str, Path], tmp_path: Path
 ) -> None:
     bench = python_bench(tmp_path)
-    only = ("--only", "endpoint=a,endpoint=p,condition=clean")
+    only = ("--only", "endpoint=a,endpoint=p,condition=clean", "--limit", "6")
     whole = made(bench, "whole", *only)
     (tmp_path / "kill").touch()
     folder = ran(bench, "ray", cluster[0], *only)
@@ -249,7 +248,7 @@ model = "tiny.en"
 [[endpoint]]
 name = "clock"
 kind = "openai-realtime"
-url = "{url}?delay_ms=50"
+url = "{url}?delay_ms=300"
 api_key_env = "MY_KEY"
 [[suite]]
 kind = "jsonl"
@@ -269,11 +268,11 @@ limit = 4
     assert len({row["key"] for row in trials if row["warmup"]}) == 2  # each worker its own
     heard = rows(folder, "transcripts")
     assert {row["key"] for row in heard} == {row["key"] for row in trials if not row["warmup"]}
-    assert SECRET not in done.stdout + done.stderr
+    assert PLANTED not in done.stdout + done.stderr
     for place in (folder, cluster[1]):
         seen = [path for path in place.rglob("*") if path.is_file()]
         assert seen
-        assert [path for path in seen if SECRET.encode() in path.read_bytes()] == []
+        assert [path for path in seen if PLANTED.encode() in path.read_bytes()] == []
 
 
 def test_a_key_that_a_node_lacks_is_named(cluster: tuple[str, Path], tmp_path: Path) -> None:
@@ -283,7 +282,7 @@ def test_a_key_that_a_node_lacks_is_named(cluster: tuple[str, Path], tmp_path: P
         'api_key_env = "ONLY_HERE"\n[[suite]]\nkind = "jsonl"\npath = "items.jsonl"\n'
     )
     words = ("run", bench, "--quiet", "--out", tmp_path / "runs", "--ray", cluster[0])
-    done = voxmeter(*words, ONLY_HERE=SECRET)
+    done = voxmeter(*words, ONLY_HERE=PLANTED)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
         f"voxmeter: node {socket.gethostname()}: environment variable ONLY_HERE is not set; "
