@@ -1,9 +1,10 @@
 # make bench   install the locked versions into .venv and run the main job on the embedded assistant
+# make live    install them and talk to the embedded assistant by microphone
 # make test    install and run all tests
 # make fuzz    feed every codec whatever comes, for FUZZ_S seconds
 # make coverage   say what each protocol's own tests leave out of its files
 # make conformance   install genuine servers of others and talk to them (CONTRIBUTING.md)
-.PHONY: bench bench-full test conformance conformance-moshi fuzz coverage check install install-dev lock lock-genuine format clean notice
+.PHONY: bench bench-full live test conformance conformance-moshi fuzz coverage check install install-dev lock lock-genuine format clean notice
 .DELETE_ON_ERROR:
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name))))
@@ -19,6 +20,9 @@ bench: notice install
 bench-full: notice install
 	@$(BIN)/voxmeter calibrate --seconds $(CALIBRATE_S)
 	@$(BIN)/voxmeter run --name bench-full
+
+live: notice install
+	@$(BIN)/voxmeter live
 
 test: install-dev
 	$(BIN)/python -m pytest

@@ -4,7 +4,9 @@ Asks the metronome without jitter, so that the samples are what this machine and
 delay that is known. Then makes pairs of runs from those samples: each latency is the delay, a draw
 of the jitter, and one recorded sample; the new run has the planted shift besides. Each pair is
 judged as `voxmeter compare` judges it when nobody wrote a gate. The table says how many of the
-pairs were called a regression. `--live N` spot-checks it with N pairs of real runs each way.
+pairs were called a regression, a second one how many items find 50 ms in 95 of 100 pairs. Beside
+the fixed jitters stands this machine's own, as `voxmeter calibrate` last found it. `--live N`
+spot-checks N pairs with the shift and N without: three real runs of N times 40 items, cut into N.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +25,7 @@ from numpy.typing import NDArray
 from voxmeter import compare_runs
 from voxmeter.client import config, run
 from voxmeter.client.audio import write_flac
+from voxmeter.client.calibration import last
 from voxmeter.client.compare_gates import DEFAULTS
 from voxmeter.client.progress import Quiet
 from voxmeter.client.servers.voice import babble
@@ -30,6 +35,8 @@ Floats = NDArray[np.float64]
 Law = Callable[[np.random.Generator, float, int], Floats]
 
 DELAY_MS = 300
+ITEMS = 40
+LADDER = (6, 8, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300)
 LAWS: dict[str, Law] = {
     "even": lambda draw, size, n: draw.uniform(0, size, n),
     "normal": lambda draw, size, n: draw.normal(0, size, n),
@@ -39,10 +46,10 @@ standard deviation, which is 3.5 times as wide."""
 
 
 def main() -> None:
-    """Record, simulate, print a table; spot-check it where that is asked for."""
+    """Record, simulate, print both tables; spot-check them where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=200, help="simulated pairs a line")
-    parser.add_argument("--jitter", type=float, nargs="+", default=[20, 60, 120])
+    parser.add_argument("--jitter", type=float, nargs="*", default=[20, 60, 120])
     parser.add_argument("--shift", type=float, nargs="+", default=[0, 25, 50, 100])
     parser.add_argument("--items", type=int, nargs="+", default=[8, 20, 40, 100])
     parser.add_argument("--live", type=int, default=0, metavar="N", help="pairs of real runs")
@@ -55,23 +62,58 @@ def main() -> None:
             f"recorded {len(samples)} latencies without jitter: {middle:+.2f} ms at the median, "
             f"{low:+.2f} to {high:+.2f} ms between the 1st and the 99th percentile"
         )
-        print("\n| jitter | items | " + " | ".join(f"{one:g} ms" for one in options.shift) + " |")
-        print("|---|---|" + "---|" * len(options.shift))
-        for law in LAWS:
-            for jitter in options.jitter:
-                for items in options.items:
-                    found = [
-                        _share(samples, law, jitter, shift, items, options.pairs)
-                        for shift in options.shift
-                    ]
-                    cells = " | ".join(f"{one:.0%}" for one in found)
-                    print(f"| {law}, {jitter:g} ms | {items} | {cells} |", flush=True)
-        for shift in (50, 0) if options.live else ():
-            ends = [_live(place, shift, number) for number in range(options.live)]
-            print(
-                f"live, jitter 60 ms, 40 items, shift {shift} ms: {ends.count(1)} regressions, "
-                f"{ends.count(0)} without, {ends.count(2)} not comparable"
-            )
+        own = calibrated_jitter(last())
+        laws = [(law, size) for law in LAWS for size in options.jitter]
+        laws += [("normal", size) for size in own]
+        for size, told in own.items():
+            print(f"calibrate found {told}: as a normal jitter, {size:g} ms")
+        _print_power(samples, laws, options)
+        _print_least(samples, laws, options.pairs)
+        if options.live:
+            _print_live(place, options.live)
+
+
+def calibrated_jitter(found: Mapping[str, Any] | None) -> dict[float, str]:
+    """Return the jitter that a calibration found, one for each number of sessions.
+
+    A normal distribution whose 99th percentile of the distance from 0 is that of the errors.
+
+    Returns:
+        How it was found, in words, by its standard deviation in ms; empty without a calibration.
+    """
+    return {
+        round(error["p99_abs_ms"] / NormalDist().inv_cdf(0.995), 2): (
+            f"{error['p99_abs_ms']:g} ms at the 99th percentile of {error['mark']} "
+            f"with {error['sessions']} sessions"
+        )
+        for error in (found or {}).get("errors", ())
+        if error["mark"] == "first_audible_ms"
+    }
+
+
+def _print_power(
+    samples: Floats, laws: Sequence[tuple[str, float]], options: argparse.Namespace
+) -> None:
+    print("\n| jitter | items | " + " | ".join(f"{one:g} ms" for one in options.shift) + " |")
+    print("|---|---|" + "---|" * len(options.shift))
+    for law, jitter in laws:
+        for items in options.items:
+            found = [
+                _share(samples, law, jitter, shift, items, options.pairs) for shift in options.shift
+            ]
+            cells = " | ".join(f"{one:.0%}" for one in found)
+            print(f"| {law}, {jitter:g} ms | {items} | {cells} |", flush=True)
+
+
+def _print_least(samples: Floats, laws: Sequence[tuple[str, float]], pairs: int) -> None:
+    """Print from how many items on 50 ms are found in 95 of 100 pairs, among `LADDER`."""
+    print("\n| jitter | items that find 50 ms in 95 % |\n|---|---|")
+    for law, jitter in laws:
+        least = next(
+            (str(n) for n in LADDER if _share(samples, law, jitter, 50, n, pairs) >= 0.95),
+            f"over {LADDER[-1]}",
+        )
+        print(f"| {law}, {jitter:g} ms | {least} |", flush=True)
 
 
 def _share(samples: Floats, law: str, jitter: float, shift: float, items: int, n: int) -> float:
@@ -102,15 +144,44 @@ def is_regression(base: Floats, new: Floats) -> bool:
     return outcome(found, adjusted, float(np.median(base)), "lower", floors) == "regression"
 
 
-def _live(place: Path, shift: float, number: int) -> int:
-    base = _run(place, 40, 60, 0, seed=2 * number)
-    new = _run(place, 40, 60, shift, seed=2 * number + 1)
-    found = compare_runs(base, new)
-    gate = found.document["gates"][0]
-    print(
-        f"  {found.verdict}: {gate['n']} items, {gate['difference']} {gate['reason']}", flush=True
+def _print_live(place: Path, pairs: int) -> None:
+    """Compare real runs of a metronome with a jitter of 60 ms, 40 items each."""
+    base, same, slower = (
+        _cut(_run(place, ITEMS * pairs, 60, shift, seed), pairs)
+        for seed, shift in enumerate((0.0, 0.0, 50.0))
     )
+    for shift, other in ((50, slower), (0, same)):
+        ends = [_judged(one, two) for one, two in zip(base, other, strict=True)]
+        print(
+            f"live, jitter 60 ms, {ITEMS} items, shift {shift} ms: {ends.count(1)} of {pairs} "
+            f"regressions, {ends.count(0)} without, {ends.count(2)} not comparable",
+            flush=True,
+        )
+
+
+def _judged(base: Path, new: Path) -> int:
+    found = compare_runs(base, new)
+    gate = next(one for one in found.document["gates"] if one["metric"] == "first_audible_ms")
+    print(f"  {found.verdict}: {gate['n']} items, {gate['difference']}", flush=True)
     return found.status
+
+
+def _cut(path: Path, parts: int) -> list[Path]:
+    """Return a run cut into runs of 40 items, each with its share of the rows as they stand."""
+    made = []
+    for part in range(parts):
+        mine = {f"q{number}" for number in range(part * ITEMS, (part + 1) * ITEMS)}
+        folder = path / f"part-{part}"
+        folder.mkdir()
+        told = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        planned = [one | {"planned": ITEMS} for one in told.get("planned") or []]
+        (folder / "run.json").write_text(json.dumps(told | {"planned": planned}))
+        for name in ("items.jsonl", "trials.jsonl"):
+            lines = (path / name).read_text(encoding="utf-8").splitlines(keepends=True)
+            kept = [line for line in lines if json.loads(line)["item"] in mine]
+            (folder / name).write_text("".join(kept), encoding="utf-8")
+        made.append(folder)
+    return made
 
 
 def _run(place: Path, items: int, jitter: float, shift: float, seed: int = 0) -> Path:
@@ -121,7 +192,11 @@ def _run(place: Path, items: int, jitter: float, shift: float, seed: int = 0) ->
     (place / f"items-{items}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     query = f"delay_ms={DELAY_MS + shift:g}&jitter_ms={jitter:g}&seed={seed}"
     bench = {
-        "run": {"name": "power", "out": str(place / "runs"), "concurrency": 8},
+        "run": {
+            "name": "power",
+            "out": str(place / "runs"),
+            "concurrency": 8 if items < 200 else 16,
+        },
         "endpoint": [{"name": "m", "kind": "openai-realtime", "builtin": f"metronome?{query}"}],
         "suite": [{"kind": "jsonl", "path": f"items-{items}.jsonl"}],
     }

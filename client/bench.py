@@ -43,7 +43,8 @@ class _Table(BaseModel):
 
 def problem(text: str, cure: str) -> PydanticCustomError:
     """Return an error of our own: what was found, and what to do."""
-    return PydanticCustomError("voxmeter", "{found}", {"found": text, "cure": cure})
+    found = text.encode("utf-8", "backslashreplace").decode()  # JSON can hold halves of letters
+    return PydanticCustomError("voxmeter", "{found}", {"found": found, "cure": cure})
 
 
 def _raise(found: tuple[str, str] | None) -> None:

@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from voxmeter.client.audio import Pcm, from_pcm16, resample, to_pcm16, write_whole
+from voxmeter.client import calibration_run
+from voxmeter.client.audio import Pcm, from_pcm16, resample, to_pcm16
 from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
 from voxmeter.client.event_loop import loop_factory, undisturbed
@@ -25,7 +26,7 @@ from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.pacing import Spacing
 from voxmeter.client.redaction import Redactor
-from voxmeter.client.runfolder import AttemptPaths
+from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.endpoints.codec import Settings, TurnEnd
 
@@ -53,6 +54,11 @@ class Case:
     lead_ms: int
     pacing: str
     trail_ms: int
+
+    @property
+    def name(self) -> str:
+        """The item of its trials."""
+        return f"{self.pacing}-lead-{self.lead_ms}-trail-{self.trail_ms}"
 
 
 CASES = tuple(Case(*case) for case in itertools.product(LEADS_MS, PACINGS, TRAILS_MS))
@@ -92,6 +98,7 @@ class Calibration:
         spread_ms: How far the wire's own coding moves where a sound begins, ms; no clock's fault.
         protocol: Wire between client and metronome.
         latency_kind: What its latencies may be compared with.
+        sessions: The numbers of sessions that were tried.
     """
 
     errors: tuple[Error, ...]
@@ -102,17 +109,31 @@ class Calibration:
     spread_ms: float = 0.0
     protocol: str = ""
     latency_kind: str = ""
+    sessions: tuple[int, ...] = ()
+
+    @property
+    def lost(self) -> bool:
+        """Whether most trials, or all with some number of sessions, were left out.
+
+        The few that a busy machine was in time for say nothing of the others.
+        """
+        counts = dict.fromkeys(self.sessions, 0)
+        for error in self.errors:
+            counts[error.sessions] = max(counts.get(error.sessions, 0), error.n)
+        left_out = self.invalid + self.failed
+        return not all(counts.values()) or left_out > sum(counts.values())
 
     @property
     def good(self) -> bool:
         """Whether every mark was within 1 ms at the median and 5 ms at the 99th percentile.
 
-        What the wire itself spreads is allowed on top.
+        What the wire itself spreads is allowed on top; with most trials left out it is not told.
         """
-        return bool(self.errors) and all(
+        close = bool(self.errors) and all(
             abs(error.p50_ms) <= 1 + self.spread_ms and error.p99_abs_ms <= 5 + self.spread_ms
             for error in self.errors
         )
+        return close and not self.lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +148,39 @@ class Budget:
     trials: int = 3
     seconds: float | None = None
 
+    def count(self, sessions: int) -> int:
+        """Return how many trials are made with so many sessions, if the time lasts."""
+        return max(self.trials * len(CASES), 2 * sessions)
+
+
+def folder_for(
+    parent: Path,
+    sessions: Sequence[int],
+    budget: Budget,
+    protocol: str = "openai-realtime",
+    turn_end: TurnEnd | None = None,
+) -> RunFolder:
+    """Make the run folder of a calibration; its arguments are those of `calibrate`.
+
+    Raises:
+        UserError: If `parent` cannot be written to, or turns cannot be closed so.
+    """
+    planned = {number: budget.count(number) for number in dict.fromkeys(sessions)}
+    traits = Target("metronome", protocol, "", Settings(turn_end=turn_end)).traits()
+    return calibration_run.create(
+        parent,
+        protocol,
+        turn_end,
+        None if budget.seconds is not None else planned,
+        sessions,
+        [case.name for case in CASES],
+        MARKS[1:] if traits.full_duplex else MARKS,
+    )
+
 
 def calibrate(
     utterances: Sequence[Utterance],
-    folder: Path,
+    folder: RunFolder,
     *,
     whole: Sequence[Utterance] = (),
     sessions: Sequence[int] = (1, 50),
@@ -144,7 +194,8 @@ def calibrate(
         utterances: Questions without trailing silence, at any one rate; short, to save time.
         whole: Questions as long as a run's, which are asked instead where sessions run side by
             side: short ones would open and close sessions more often than any run does.
-        folder: Exists; gets `truth.jsonl`, `trials.jsonl`, logs and audio.
+        folder: Of `folder_for`, open for writing; gets trials, their errors as scores, logs,
+            audio, and `truth.jsonl`.
         sessions: Sessions at a time, measured one number after another.
         budget: How much to measure.
         protocol: Wire between client and metronome.
@@ -157,19 +208,25 @@ def calibrate(
     budget = budget or Budget()
     target = Target("metronome", protocol, "", Settings(turn_end=turn_end))
     traits = target.traits()
-    truth_file, trials_file = folder / "truth.jsonl", folder / "trials.jsonl"
+    truth_file = folder.path / "truth.jsonl"
     with serving("metronome", kind=protocol, options=("--truth", str(truth_file))) as url:
-        bench = _Bench(utterances, whole, folder, replace(target, url=url))
+        name = calibration_run.endpoint(protocol, turn_end)
+        bench = _Bench(utterances, whole, folder, replace(target, name=name, url=url))
         rows: list[dict[str, Any]] = []
         with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
-            for number in sessions:
+            for number in dict.fromkeys(sessions):
                 try:
-                    rows += runner.run(bench.measure(number, budget))
+                    made = runner.run(bench.measure(number, budget))
                 except BaseExceptionGroup as group:
                     raise first_of(group) from None
-    write_whole(trials_file, "".join(json.dumps(row) + "\n" for row in rows).encode())
-    truth = [json.loads(line) for line in truth_file.read_text(encoding="utf-8").splitlines()]
-    found = compare(rows, {line["tag"]: line for line in truth}, time.monotonic() - began)
+                for row in made:
+                    folder.append("trials", row)
+                rows += made
+    lines = [json.loads(line) for line in truth_file.read_text(encoding="utf-8").splitlines()]
+    truth = {line["tag"]: line for line in lines}
+    calibration_run.write_scores(folder, rows, truth)
+    counted = [row for row in rows if not row["warmup"]]
+    found = compare(counted, truth, time.monotonic() - began)
     opus = traits.input_encoding == "opus"
     return replace(
         found,
@@ -193,7 +250,8 @@ def compare(
     valid = [row for row in good if row["audit"]["latency_valid"]]
     errors: list[Error] = []
     by_case: list[dict[str, Any]] = []
-    for number in dict.fromkeys(row["sessions"] for row in rows):
+    numbers = tuple(dict.fromkeys(row["sessions"] for row in rows))
+    for number in numbers:
         mine = [row for row in valid if row["sessions"] == number]
         for mark in MARKS:
             errors += _errors(number, mark, mine, truth)
@@ -202,7 +260,12 @@ def compare(
                 found = _errors(number, mark, same, truth)
                 by_case += [json.loads(case) | asdict(error) for error in found]
     return Calibration(
-        tuple(errors), tuple(by_case), len(good) - len(valid), len(rows) - len(good), seconds
+        tuple(errors),
+        tuple(by_case),
+        len(good) - len(valid),
+        len(rows) - len(good),
+        seconds,
+        sessions=numbers,
     )
 
 
@@ -214,10 +277,9 @@ def _errors(
 ) -> list[Error]:
     off = []
     for row in rows:
-        line = truth[row["session_tag"]]
-        measured, true_ns = row["latency"].get(mark), line.get(mark.replace("_ms", "_ns"))
-        if measured is not None and true_ns is not None:
-            off.append(measured - (true_ns - _user_end_ns(row, line)) / 1e6)
+        found = calibration_run.off_ms(row, truth[row["session_tag"]], mark)
+        if found is not None:
+            off.append(found)
     if not off:
         return []
     distance = np.abs(off)
@@ -234,15 +296,6 @@ def _errors(
     ]
 
 
-def _user_end_ns(row: Mapping[str, Any], line: Mapping[str, Any]) -> int:
-    """Return what a trial's latency is held against: the server's own idea of the user's end.
-
-    In full duplex the server has heard the question through Opus, which spreads its end by up to
-    25 ms; there the two sides' moments themselves are compared, on the one clock they share.
-    """
-    return int(row["t0_ns"] if row.get("latency_kind") == "duplex" else line["user_end_ns"])
-
-
 class _Bench:
     """The measuring half: sessions that take the next case until the budget is spent."""
 
@@ -250,50 +303,53 @@ class _Bench:
         self,
         utterances: Sequence[Utterance],
         whole: Sequence[Utterance],
-        folder: Path,
+        folder: RunFolder,
         target: Target,
     ) -> None:
         self._utterances, self._whole, self._folder = utterances, whole, folder
         self._metronome, self._duplex = target, target.traits().full_duplex
-        self._made = 0
 
     async def measure(self, sessions: int, budget: Budget) -> list[dict[str, Any]]:
         """Return the trial rows of one number of sessions, made side by side."""
         rows: list[dict[str, Any]] = []
-        count = max(budget.trials * len(CASES), 2 * sessions)
-        cases = itertools.islice(itertools.cycle(CASES), count)
+        numbers = iter(range(budget.count(sessions)))
         async with LoopMonitor().watching() as monitor:
             with Finisher() as finisher:
                 ask = partial(self._one, sessions=sessions, finisher=finisher, monitor=monitor)
-                await ask(CASES[0], 0)  # not counted: it warms up both sides
+                rows.append(await ask(-len(CASES), 0))  # not counted: it warms up both sides
                 until = None if budget.seconds is None else time.monotonic() + budget.seconds
                 spacing = Spacing(sessions)
 
-                async def session(number: int) -> None:
-                    stagger_ns = number * _FRAME_MS * 1_000_000 // sessions
-                    for case in cases:  # shared: whoever is free takes the next
+                async def session(place: int) -> None:
+                    stagger_ns = place * _FRAME_MS * 1_000_000 // sessions
+                    for number in numbers:  # shared: whoever is free takes the next
                         if until is not None and time.monotonic() >= until:
                             return
                         await spacing.turn()
-                        rows.append(await ask(case, stagger_ns))
+                        rows.append(await ask(number, stagger_ns))
 
                 async with asyncio.TaskGroup() as group:
-                    for number in range(sessions):
-                        group.create_task(session(number), name=f"calibrate {number}")
+                    for place in range(sessions):
+                        group.create_task(session(place), name=f"calibrate {place}")
         return rows
 
     async def _one(
         self,
-        case: Case,
+        number: int,
         stagger_ns: int,
         *,
         sessions: int,
         finisher: Finisher,
         monitor: LoopMonitor,
     ) -> dict[str, Any]:
+        # The same number is the same question in every calibration, whoever takes it.
+        case = CASES[number % len(CASES)]
         questions = self._whole if sessions > 1 and self._whole else self._utterances
-        source = questions[self._made % len(questions)]
-        self._made += 1
+        source = questions[number % len(questions)]
+        trial = number // len(CASES) + 1
+        placed = calibration_run.fields(
+            self._metronome.name, sessions, case.name, trial, source, case.trail_ms
+        )
         tag = new_tag()
         capture = await attempt(
             self._target(case),
@@ -302,13 +358,8 @@ class _Bench:
             stagger_ns=stagger_ns,
             monitor=monitor,
         )
-        fields = {"session_tag": tag, "sessions": sessions, "case": asdict(case)}
-        audio = self._folder / "audio"
-        paths = AttemptPaths(
-            events=self._folder / "events" / f"{tag}.jsonl",
-            audio=audio / f"{tag}.flac",
-            reply=audio / f"{tag}.reply.flac",
-        )
+        fields = placed | {"session_tag": tag, "sessions": sessions, "case": asdict(case)}
+        paths = self._folder.attempt_paths(fields)
         return await finisher.finish(capture, Attempt(fields, paths, Redactor()))
 
     def _target(self, case: Case) -> Target:

@@ -95,6 +95,9 @@ def lines(result: Calibration) -> list[str]:
     verdict = (
         f"This machine can measure: within {p50} at the median and {p99} at the 99th percentile."
         if result.good
+        else "Most trials were left out, so that this machine cannot be judged: stop what else is "
+        "running on it, or use fewer sessions at a time."
+        if result.lost
         else f"Above {p50} at the median or {p99} at the 99th percentile: stop what else is "
         "running on this machine, or use fewer sessions at a time."
     )

@@ -74,6 +74,7 @@ class Capture:
         retryable: Whether asking again later can help, of a session that was refused.
         retry_after_s: How long the endpoint asks us to wait before; None where it names no time.
         refusal: Whose rule a refused session met; None where that is not known.
+        decoded_rate: Where `audio` is 16-bit samples already, whatever came: samples a second.
     """
 
     outcome: Outcome
@@ -91,6 +92,7 @@ class Capture:
     retryable: bool = False
     retry_after_s: float | None = None
     refusal: FaultKind | None = None
+    decoded_rate: int | None = None
 
 
 class Recorder:

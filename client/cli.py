@@ -23,6 +23,7 @@ COMMANDS = {
     "judge": "hold judges against people, by a listening study of a run",
     "report": "write a run's report",
     "compare": "say whether a new run is worse than a base run",
+    "live": "talk to an endpoint by microphone, in the terminal or the browser",
     "serve": "start one of the built-in endpoints",
     "calibrate": "measure this machine's own timing error",
     "check": "say whether a bench.toml will work here",

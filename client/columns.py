@@ -28,6 +28,9 @@ ABSENT, SCORED, UNSCORED, LEFT_OUT = 0, 1, 2, 3
 """States of a score: no row; a value; no value, which counts against the endpoint; no value, which
 does not."""
 
+_BELIEVED = 1e12
+"""Largest figure of a row that is one: sums of squares stay finite. In ms it is 30 years."""
+
 
 @dataclass(slots=True)
 class Names:
@@ -217,7 +220,9 @@ class _TrialReader:
         cell = (str(row["endpoint"]), str(row["suite"]), str(row["condition"]))
         item = (cell[1], str(row["item"]))
         latency, audit = row.get("latency") or {}, row.get("audit") or {}
-        segments = row.get("segments") or ()
+        found = row.get("segments")
+        segments = found if isinstance(found, list) else []
+        segments = [one for one in segments if isinstance(one, Mapping)]
         clip_ms = number((row.get("clip") or {}).get("speech_end_ms"))
         added = {
             "cell": self.cells.setdefault(cell, len(self.cells)),
@@ -324,7 +329,7 @@ def _add_scores(columns: Columns, rows: Iterable[Row]) -> None:
 
 
 def number(value: object) -> float:
-    """Return a number of a row as a float, NaN where there is none."""
+    """Return a number of a row as a float, NaN where there is none or it is beyond belief."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.nan
-    return float(value) if math.isfinite(value) else math.nan
+    return float(value) if abs(value) <= _BELIEVED else math.nan

@@ -92,12 +92,15 @@ def compare_runs(
     with ExitStack() as stack:
         folders = [stack.enter_context(RunFolder.open(path)) for path in (base_path, new_path)]
         same = base_path.resolve() == new_path.resolve()
-        if same and not mapped:
+        if same and (not mapped or any(old == now for old, now in mapped.items())):
             raise UserError(
                 str(new_path), "is compared with itself", "give another run, or --map OLD=NEW"
             )
         gates = compare_gates.of_run(folders[1].run, str(new_path), bench)
         warnings = _schemas(folders[0].run, folders[1].run, force=force)
+        name = folders[0].run.get("run")
+        if not same and name and name == folders[1].run.get("run"):
+            warnings.append(f"both folders are copies of one run ({name})")
         sides = [read_side(folders[0])]
         sides.append(sides[0] if same else read_side(folders[1]))
     return _compared(sides[0], sides[1], mapped, gates, warnings, force=force)
@@ -229,7 +232,8 @@ def _cells(
     pairs = [CellPair(old, cell) for old, cell in wanted.items() if cell in present]
     expected = set(wanted.values())
     lacking = [("new", cell) for cell in wanted.values() if cell not in present]
-    about = present if not same else {cell for cell in present if cell[0] in targets}
+    # The new run's endpoint of a name that was mapped elsewhere is left alone, not missing.
+    about = {cell for cell in present if cell[0] in targets or not (same or cell[0] in mapped)}
     surplus = [("base", cell) for cell in known["new"] if cell in about - expected]
     return pairs, lacking + surplus
 

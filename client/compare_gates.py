@@ -12,7 +12,8 @@ import numpy as np
 from voxmeter.client import config
 from voxmeter.client.compare_cells import CellPair
 from voxmeter.client.compared_run import Cell, Side
-from voxmeter.client.gates import named
+from voxmeter.client.gates import named, of_answers
+from voxmeter.client.planned import expected_latency
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.definitions import LATENCY, definition, is_judged
 from voxmeter.scoring.paired import (
@@ -98,7 +99,10 @@ class Judging:
         """Take the gates that are about a cell, which has its samples."""
         for gate in self._wanted():
             if _is_about(gate, cell.base[0], cell.new) and self._is_there(gate, cell):
-                self._tests.append(_test(gate, cell, self.new.seed))
+                test = _test(gate, cell, self.new.seed)
+                if test.problem and not test.refused and gate.metric in LATENCY:
+                    test.problem += self._late(cell)
+                self._tests.append(test)
 
     def results(self) -> tuple[list[Json], bool]:
         """Return the rows of all gates, and whether what they are about cannot be compared."""
@@ -110,7 +114,9 @@ class Judging:
         by_test = {id(test): one for test, one in zip(judged, adjusted, strict=True)}
         rows = [self._result(test, by_test.get(id(test))) for test in tests]
         # A gate that nobody wrote must not pass for one that was kept: what was lost is no success.
-        unjudged = self.gates is None and (not judged or len(judged) < len(tests))
+        # A regression that was found stands, whatever else could not be judged.
+        found = any(row["verdict"] == "failed" and row["p_holm"] is not None for row in rows)
+        unjudged = self.gates is None and len(judged) < max(1, len(tests)) and not found
         return rows, unjudged or any(test.refused for test in tests)
 
     def _wanted(self) -> Sequence[Gate]:
@@ -121,13 +127,33 @@ class Judging:
         return [Gate.model_validate(one) for one in DEFAULTS]
 
     def _is_there(self, gate: Gate, cell: CellPair) -> bool:
-        """A default gate is about the cells that have its metric; so is one on a judge."""
+        """A default gate is about the cells that have its metric; so is one on a judge.
+
+        One on answers is about no control, unless it names it.
+        """
+        if gate.endpoint is None and of_answers(gate.metric) and self._is_control(cell):
+            return False
         if self.gates is not None and not (is_judged(gate.metric) and gate.suite is None):
             return True
         return any(
-            gate.metric in side.samples(names)
+            side.has(names, gate.metric)
             for side, names in ((self.base, cell.base), (self.new, cell.new))
         )
+
+    def _late(self, cell: CellPair) -> str:
+        """Say how many trials this machine spoilt: what a busy one lacks is not the endpoint's."""
+        counts = [
+            side.left_out(names)["latency_invalid"]
+            for side, names in ((self.base, cell.base), (self.new, cell.new))
+        ]
+        if not any(counts):
+            return ""
+        trials = f"{counts[0]} trials of the base and {counts[1]} of the new run"
+        return f" (this machine was late in {trials})"
+
+    def _is_control(self, cell: CellPair) -> bool:
+        sides = ((self.base, cell.base), (self.new, cell.new))
+        return all(expected_latency(side.run, names[0]) is not None for side, names in sides)
 
     def _of_missing(self) -> Iterator[_Test]:
         for gate in self.gates or ():
@@ -186,8 +212,8 @@ def _test(gate: Gate, cell: CellPair, seed: int) -> _Test:
     test.n = len(pairs.base)
     if pairs.cluster_count < LEAST_CLUSTERS:
         test.problem = (
-            f"too few samples: {test.n} items from {pairs.cluster_count} sources, and "
-            f"{LEAST_CLUSTERS} sources are the least"
+            f"too few samples: {_counted(test.n, 'item')} from "
+            f"{_counted(pairs.cluster_count, 'source')}, and {LEAST_CLUSTERS} sources are the least"
         )
         return test
     at = _at(gate)
@@ -208,6 +234,10 @@ def _test(gate: Gate, cell: CellPair, seed: int) -> _Test:
     if test.p is None:
         test.problem = "too few samples: the difference has no interval"
     return test
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _at(gate: Gate) -> str:

@@ -12,13 +12,14 @@ from voxmeter.client.compare_cells import endpoints
 from voxmeter.client.escape import markdown, plain
 from voxmeter.client.figures import meaning
 from voxmeter.client.terminal import printable
-from voxmeter.scoring.definitions import ANSWERS, JUDGES
+from voxmeter.scoring.definitions import ANSWERS, ERRORS, JUDGES
 
 Json = Mapping[str, Any]
 
 _SHOWN = (
     *("first_audible_ms", "first_packet_ms", "stream_first_audible_ms", "first_text_ms"),
     *("endpointing_ms", "reply_ms", "stall_ms", "yield_ms"),
+    *ERRORS,
     *ANSWERS,
 )
 """Metrics of the tables, in their order; the JSON has all."""
@@ -107,7 +108,7 @@ def _rows(document: Json) -> Iterator[tuple[str, ...]]:
     rows = [
         (_cell(cell), name, cell["metrics"][name])
         for cell in document["cells"]
-        for name in _shown(cell["metrics"])
+        for name in shown_metrics(cell["metrics"])
     ]
     for cell, name, figure in rows[:_MOST_ROWS]:
         yield (
@@ -121,7 +122,8 @@ def _rows(document: Json) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _shown(metrics: Json) -> list[str]:
+def shown_metrics(metrics: Json) -> list[str]:
+    """Return which metrics of a cell are worth a row, the most telling first."""
     judged = [name for name in metrics if name.partition(":")[0] in JUDGES]
     return [name for name in (*_SHOWN, *judged) if name in metrics]
 
@@ -136,12 +138,15 @@ def _value(name: str, value: float) -> str:
     unit = meaning(name).unit
     if unit == "fraction":
         return f"{value:.1%}"
+    if name in ERRORS:
+        return f"{value:.2f} ms"
     return f"{value:.0f} ms" if unit == "ms" else f"{value:.3g}"
 
 
 def _difference(name: str, found: Json) -> str:
     unit = meaning(name).unit
     scale, form = (100, "+.1f") if unit == "fraction" else (1, "+.0f" if unit == "ms" else "+.3g")
+    form = "+.2f" if name in ERRORS else form
     value = f"{found['value'] * scale:{form}}"
     if found["low"] is None:
         return f"{value} [no interval]"
@@ -176,7 +181,7 @@ def _notes(document: Json) -> Iterator[str]:
     out = _left_out(document["cells"])
     if out:
         yield f"left out: {out}"
-    hidden = sum(len(_shown(cell["metrics"])) for cell in document["cells"]) - _MOST_ROWS
+    hidden = sum(len(shown_metrics(cell["metrics"])) for cell in document["cells"]) - _MOST_ROWS
     if hidden > 0:
         yield f"{hidden} more rows are in the JSON"
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from voxmeter.client.cell_metrics import answer_values
 from voxmeter.client.columns import SCORED, Codes, Columns, Floats, Names, read_columns, read_items
 from voxmeter.client.judge_summary import Json, Mean, judge_figure
 from voxmeter.client.planned import planned_cells
 from voxmeter.client.runfolder import RunFolder
-from voxmeter.client.summary import answer_values
 from voxmeter.client.transcripts import known_transcripts
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.definitions import LATENCY, SPEECH, is_judged
@@ -104,6 +104,14 @@ class Side:
                 del self._samples[next(iter(self._samples))]
             self._samples[cell] = _samples(self.columns, self.rows(cell))
         return self._samples[cell]
+
+    def has(self, cell: Cell, metric: str) -> bool:
+        """Return whether any trial of a cell has a metric, one that this machine spoilt included.
+
+        What was measured and thrown out was to be compared.
+        """
+        measured = self.columns.column(metric).state[self.rows(cell)] == SCORED
+        return bool(np.any(measured)) or metric in self.samples(cell)
 
     def unfinished(self) -> tuple[int, int]:
         """Return how many of the planned trials have no row, and how many were planned."""

@@ -83,6 +83,8 @@ def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
         Rate in samples a second (24,000 when nothing came), samples of shape (n,), and what was
         odd about the audio, in words.
     """
+    if capture.decoded_rate is not None:
+        return _decoded(capture, capture.decoded_rate)
     rate = 0
     pieces: list[Samples] = []
     notes: list[str] = []
@@ -111,6 +113,13 @@ def decode(capture: Capture) -> tuple[int, Samples, list[str]]:
         notes.append("the reply ended in the middle of a sample")
     stream = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
     return rate or 24_000, stream, notes
+
+
+def _decoded(capture: Capture, rate: int) -> tuple[int, Samples, list[str]]:
+    """Return as one stream what was decoded as it came."""
+    for index, data in capture.audio:
+        capture.rows[index]["samples"] = len(data) // 2
+    return rate, from_pcm16(b"".join(data for _, data in capture.audio)), []
 
 
 def trial_row(
@@ -228,6 +237,8 @@ def _sent(capture: Capture, rate: int) -> Samples:
     if utterance is None:
         return np.zeros(0, dtype=np.float32)
     clip = from_pcm16(utterance.pcm)[: header["clip_samples"]]
+    if header.get("live"):
+        clip = playout.spoken(capture.rows, clip)
     sent = np.concatenate([np.zeros(header["lead_in_samples"], dtype=np.float32), clip])
     if utterance.rate != rate:
         sent = np.asarray(soxr.resample(sent, utterance.rate, rate), dtype=np.float32)

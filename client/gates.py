@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from voxmeter.scoring.definitions import is_judged
+from voxmeter.scoring.definitions import ERRORS, LATENCY, is_judged
+from voxmeter.scoring.stats import LEAST_SAMPLES
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Gate
 
 Verdict = Literal["passed", "failed", "not applicable"]
+
+_LEAST = {f"p{100 * fraction:g}": least for fraction, least in LEAST_SAMPLES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ def _judged(gate: Gate, summary: Mapping[str, Any]) -> Iterator[GateResult]:
 
 def _is_about(gate: Gate, cell: Mapping[str, Any]) -> bool:
     metrics = cell["metrics"]
+    if cell.get("control") is not None and gate.endpoint is None and of_answers(gate.metric):
+        return False
     if is_judged(gate.metric) and gate.metric not in metrics and gate.suite is None:
         return False  # nothing in this cell was for the judge
     wanted = {"endpoint": gate.endpoint, "suite": gate.suite, "condition": gate.condition}
@@ -79,12 +84,26 @@ def _in_cell(gate: Gate, cell: Mapping[str, Any]) -> GateResult:
     name = "/".join((cell["endpoint"], cell["suite"], cell["condition"]))
     value = _value(gate, cell["metrics"])
     if value is None:
-        return GateResult(named(gate), name, None, "failed", "there is no value")
+        return GateResult(named(gate), name, None, "failed", _lack(gate, cell["metrics"]))
     if gate.max is not None and value > gate.max:
         return GateResult(named(gate), name, value, "failed", f"{value:g} is over {gate.max:g}")
     if gate.min is not None and value < gate.min:
         return GateResult(named(gate), name, value, "failed", f"{value:g} is under {gate.min:g}")
     return GateResult(named(gate), name, value, "passed")
+
+
+def of_answers(metric: str) -> bool:
+    """Return whether a metric says how good answers are: a control answers all alike."""
+    return metric not in LATENCY and metric not in ERRORS and metric != "reply_rate"
+
+
+def _lack(gate: Gate, metrics: Mapping[str, Any]) -> str:
+    """Say why there is no value."""
+    n = int((metrics.get(gate.metric) or {}).get("n") or 0)
+    least = _LEAST.get(gate.at or "", 1)
+    if n >= least:
+        return "there is no value"
+    return f"too few samples: {gate.at or 'it'} needs {least}, and there are {n or 'none'}"
 
 
 def _value(gate: Gate, metrics: Mapping[str, Any]) -> float | None:

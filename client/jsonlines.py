@@ -53,8 +53,16 @@ def dump(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
 
 
+def _no_problem(_: Row) -> None:
+    return None
+
+
 def read(
-    path: Path, on_torn: Callable[[str], None] = warn, *, needed: AbstractSet[str] = frozenset()
+    path: Path,
+    on_torn: Callable[[str], None] = warn,
+    *,
+    needed: AbstractSet[str] = frozenset(),
+    problem: Callable[[Row], str | None] = _no_problem,
 ) -> Iterator[Row]:
     """Yield the rows of a file one by one; a missing file has none.
 
@@ -65,10 +73,11 @@ def read(
         path: The file.
         on_torn: Told of a torn line, in words.
         needed: Fields that every row must have.
+        problem: Says what else is wrong with a row, in words.
 
     Raises:
-        UserError: For any other line that is not a JSON object with those fields, with file and
-            line number.
+        UserError: For any other line that is not a JSON object with those fields, or has a
+            problem, with file and line number.
     """
     if not path.exists():
         return
@@ -85,6 +94,8 @@ def read(
             elif not needed <= row.keys():
                 lacking = ", ".join(sorted(needed - row.keys()))
                 raise _broken(path, number, f"has no {lacking}")
+            elif (found := problem(row)) is not None:
+                raise _broken(path, number, found)
             else:
                 yield row
 
@@ -93,6 +104,9 @@ def _broken(path: Path, number: int, found: str) -> UserError:
     return UserError(
         f"{path}:{number}", found, "restore the line or delete it; nothing was changed"
     )
+
+
+_DECODER = json.JSONDecoder()
 
 
 class Appender:
@@ -177,7 +191,8 @@ class Appender:
 
 def _parsed(line: bytes) -> Row | None:
     try:
-        row = json.loads(line)
+        # As `json.loads` of bytes does, but for its look at how each line is encoded.
+        row = _DECODER.decode(line.decode("utf-8", "surrogatepass").removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None

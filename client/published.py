@@ -223,10 +223,7 @@ def _warnings(
     yield from _of_judges(found, run)
     for label, suite in labels.items():
         yield from _of_sample(found, label, suite, cells, run)
-        options = {**suite, **(suite.get("options") or {})}
-        for name, value in found.options.items():
-            if options.get(name, value) != value:
-                yield f"{label}: {name} is {options[name]}; the published figures are of {value}"
+        yield from _of_options(found, label, suite)
     published_in = {column.condition for table in found.tables for column in table.columns}
     others = sorted({cell["condition"] for cell in cells} - published_in)
     if others:
@@ -237,6 +234,17 @@ def _warnings(
     texts = sorted({cell["endpoint"] for cell in cells if cell["reply_channel"] == "text"})
     if texts:
         yield f"{', '.join(texts)} replied in text, so nothing was lost in speech or in hearing"
+
+
+def _of_options(found: Published, label: str, suite: Row) -> Iterator[str]:
+    told = {**suite, **(suite.get("options") or {})}
+    given = {name: one for name, one in told.items() if one is not None}
+    options = {**found.defaults, **given}
+    for name, value in found.options.items():
+        if options[name] != value:
+            yield f"{label}: {name} is {options[name]}; the published figures are of {value}"
+            if name == "prompt_mode":
+                return  # it has worked examples of its own, and how many is another question
 
 
 def _of_rating(tables: Sequence[Json]) -> Iterator[str]:

@@ -6,6 +6,7 @@ whatever is heavy is imported by the fixture's methods.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 from collections.abc import Mapping
@@ -55,6 +56,7 @@ class Voxmeter:
     """What the fixture `voxmeter` gives a test. Relative paths start at the test file's folder."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
         self._folder = request.path.parent
         self._config = request.config
         self._node = request.node
@@ -159,8 +161,7 @@ class Voxmeter:
         from voxmeter.endpoints.errors import UserError
 
         place, metric = self._shown(path), limits.metric
-        written = self._config.stash.setdefault(_WRITTEN, {})
-        if written.setdefault(path.resolve(), result) is not result:
+        if not self._may_write(path.resolve(), result):
             found = "was written from another conversation by this very command"
             raise UserError(place, found, "give each conversation a baseline of its own")
         new = baseline_of(result, place)
@@ -170,6 +171,28 @@ class Voxmeter:
         write_baseline(path, new)
         self._say(f"wrote {place}: {metric} of {len(new.samples[metric].values)} trials")
         return None
+
+    def _may_write(self, path: Path, result: Conversation) -> bool:
+        """Claim a baseline for a conversation, once in a command, whichever worker asks."""
+        written = self._config.stash.setdefault(_WRITTEN, {})
+        if path not in written and not self._claimed(path):
+            return False
+        return written.setdefault(path, result) is result
+
+    def _claimed(self, path: Path) -> bool:
+        """Return whether no other worker of pytest-xdist has this file."""
+        worker = getattr(self._config, "workerinput", None)  # what xdist gives its workers
+        if worker is None:
+            return True
+        command = worker["testrunuid"]
+        # The folders of all workers of one command lie in one.
+        shared = self._request.getfixturevalue("tmp_path_factory").getbasetemp().parent
+        name = hashlib.sha256(f"{command}\n{path}".encode("utf-8", "replace")).hexdigest()[:16]
+        try:
+            (shared / f"voxmeter-{name}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
     def _say(self, line: str) -> None:
         self._node.user_properties.append((_PROPERTY, line))

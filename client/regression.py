@@ -84,7 +84,12 @@ class Verdict:
     def regressed(self) -> bool:
         """Whether the interval is beyond zero and the change beyond both floors."""
         low = self.change.low
-        return low is not None and low > 0 and self.change.value > self.floor_ms
+        return low is not None and low > 0 and self._beyond
+
+    @property
+    def _beyond(self) -> bool:
+        # what is equal but for its last digits is not beyond
+        return self.change.value * (1 - 1e-9) > self.floor_ms
 
     @property
     def figures(self) -> str:
@@ -99,14 +104,14 @@ class Verdict:
     def reason(self) -> str:
         """Why it is a regression, or why it is none."""
         lower, upper = (f"{_whole(floor)} ms ({told})" for floor, told in self.floors)
-        change, low, high = self.change
+        _, low, high = self.change
         if self.regressed:
             return f"the interval is above zero and the change beyond both floors: {lower}, {upper}"
         if high is not None and high < 0:
             return "shorter than before"
         if low is not None and low > 0:
             return f"longer, but not beyond the floor of {upper}"
-        if change > self.floor_ms:
+        if self._beyond:
             return f"beyond {upper}, but the interval holds zero: more trials can tell"
         return "the interval holds zero"
 

@@ -6,15 +6,25 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from voxmeter.client import report_csv, report_leaderboard, report_markdown, table
+from voxmeter.client import (
+    report_csv,
+    report_leaderboard,
+    report_markdown,
+    report_runs,
+    table,
+)
 from voxmeter.client.jsonlines import disk
 from voxmeter.client.publish_note import noted
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.summary import read_run, summary_of
 from voxmeter.client.trial_lines import trial_lines
 from voxmeter.endpoints.errors import UserError
+
+if TYPE_CHECKING:
+    from voxmeter.client.report_html import Pairing
+    from voxmeter.client.score import Tell
 
 FORMATS = ("html", "md", "json", "csv")
 
@@ -48,25 +58,48 @@ def write_report(folder: RunFolder, summary: Summary) -> Path:
     return path
 
 
-def write_reports(folder: RunFolder, summary: Summary) -> None:
+def write_reports(folder: RunFolder, summary: Summary, tell: Tell | None = None) -> None:
     """Write `report.md` and `report.html` into a run folder that is open for writing.
+
+    Args:
+        folder: The run.
+        summary: Of `summarised` or `score_run`.
+        tell: Told how far it is.
 
     Raises:
         UserError: If a file of the run is damaged, or the disk is full.
     """
     write_report(folder, summary)
-    write_page(folder, summary)
+    write_page([folder], [summary], folder.path / "report.html", tell=tell)
 
 
-def write_page(folder: RunFolder, summary: Summary) -> Path:
-    """Write `report.html` into a run folder that is open for writing; return its path.
+def write_page(
+    folders: Sequence[RunFolder],
+    summaries: Sequence[Summary],
+    page: Path,
+    pairing: Pairing | None = None,
+    tell: Tell | None = None,
+) -> Path:
+    """Write a page on some runs; return its path.
+
+    Args:
+        folders: The runs.
+        summaries: Theirs, of `summarised`.
+        page: Where it goes.
+        pairing: How endpoints of several runs pair.
+        tell: Told how far it is.
 
     Raises:
-        UserError: If a file of the run is damaged, or the disk is full.
+        UserError: If a file of a run is damaged, or the disk is full.
     """
     from voxmeter.client import report_html
+    from voxmeter.client.score import Progress
 
-    return report_html.write_page([folder], [summary], folder.path / "report.html")
+    def done(trials: int, total: int) -> None:
+        if tell is not None:
+            tell(Progress("page", trials, total))
+
+    return report_html.write_page(folders, summaries, page, pairing=pairing, done=done)
 
 
 def summarised(folder: RunFolder, published: str | None = None) -> dict[str, Any]:
@@ -121,8 +154,9 @@ def text_of(kind: str, folders: Sequence[RunFolder], published: str | None = Non
     if kind == "md":
         summaries = [summarised(folder, published) for folder in folders]
         if len(folders) > 1:
-            board = ("# voxmeter: several runs", *report_leaderboard.lines(summaries), "")
-            yield from (f"{line}\n" for line in board)
+            board = report_leaderboard.lines(summaries), report_runs.lines(summaries)
+            head = ("# voxmeter: several runs", *board[0], *board[1], "")
+            yield from (f"{line}\n" for line in head)
         for folder, summary in zip(folders, summaries, strict=True):
             yield from markdown_report(folder, summary)
     elif kind == "csv":
@@ -150,11 +184,19 @@ def formats(text: str) -> list[str]:
 def write_file(path: Path, pieces: Iterator[str]) -> None:
     """Write a report outside a run folder, whole or not at all.
 
+    A link, a device or a pipe is written into, never replaced.
+
     Raises:
         UserError: If the place may not be written, or the disk is full.
     """
-    partial = path.with_name(f".{path.name}.part")
+    if not path.name or path.is_dir():
+        raise UserError(str(path) or "''", "is no file", "give the path of a file")
     with disk(path):
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            with path.open("w", encoding="utf-8", newline="") as stream:
+                stream.writelines(pieces)
+            return
+        partial = path.with_name(f".{path.name}.part")
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with partial.open("w", encoding="utf-8", newline="") as stream:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import relpath
 from pathlib import Path
@@ -10,19 +11,13 @@ from typing import Any
 from urllib.parse import quote
 
 from voxmeter.client.audio_peaks import peaks_of
+from voxmeter.client.report_timeline import timeline
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.trial_lines import TrialLine
 from voxmeter.scoring import log
 
 Json = dict[str, Any]
 Row = Mapping[str, Any]
-
-MOST_DELTAS = 500
-"""Text deltas marked on one timeline; a page of ticks tells no more."""
-
-_NS_A_MS = 1e6
-_AT_ONCE = frozenset({"request", "text"})
-"""Kinds of latency whose t0 is the moment that the whole question was sent."""
 
 
 @dataclass(slots=True)
@@ -99,7 +94,11 @@ def _order(one: object) -> Json:
 
 
 def detail(
-    folder: RunFolder, line: TrialLine, scoring: Scoring | None, options: Sequence[str], page: Path
+    folder: RunFolder,
+    line: TrialLine,
+    scoring: Scoring | None,
+    options: Sequence[str],
+    page: Path | None,
 ) -> Json:
     """Return one trial's part of the page.
 
@@ -108,15 +107,16 @@ def detail(
         line: The trial.
         scoring: Of `scorings`, None where nothing was scored.
         options: The choices that the question gave.
-        page: The folder of the page: audio is linked from there.
+        page: The folder of the page: audio is linked from there. None puts it into the page.
     """
     trial = line.trial
     if scoring is None or scoring.attempt != trial["attempt"]:
         scoring = Scoring()
-    paths = folder.attempt_paths(trial)
+    audio, reply = sound_files(folder, trial)
+    peaks = None if audio is None else peaks_of(audio)
     found: Json = {
         "question": line.question,
-        "options": [str(one) for one in options],
+        "options": [str(one) for one in options] if isinstance(options, list) else [],
         "reference": line.reference,
         "heard": "" if trial.get("reply_channel") == "text" else line.reply,
         "recogniser": line.recogniser,
@@ -129,16 +129,51 @@ def detail(
         "fault": str(trial.get("fault") or ""),
         "started_at": str(trial.get("started_at") or ""),
         "latency": dict(line.latency),
-        "condition": trial.get("condition_params") or {},
+        "condition": _mapping(trial.get("condition_params")),
         "audit": _audit(trial),
-        "audio": _link(paths.audio, page),
-        "reply": _link(paths.reply, page),
-        "timeline": _timeline(line, _log(paths.events)),
+        "audio": _sound(audio, page) if peaks else None,
+        "reply": _sound(reply, page),
+        "damaged": audio is not None and peaks is None,
+        "timeline": timeline(line, _log(folder, trial)),
     }
-    peaks = peaks_of(paths.audio)
     if peaks is not None:
         found["ms"], found["peaks"] = peaks.ms, list(peaks.channels)
     return found
+
+
+def sound_files(folder: RunFolder, trial: Row) -> tuple[Path | None, Path | None]:
+    """Return a trial's recording and its reply alone, None for what is not there.
+
+    A name that a damaged or foreign row leads out of the run folder by is of no file.
+    """
+    paths = folder.attempt_paths(trial)
+    return _inside(folder, paths.audio), _inside(folder, paths.reply)
+
+
+def _inside(folder: RunFolder, path: Path) -> Path | None:
+    try:
+        found = path.resolve()
+        held = found.is_relative_to(folder.path.resolve()) and found.is_file()
+    except (OSError, ValueError):  # a name too long, or with a zero byte
+        return None
+    return path if held else None
+
+
+def _sound(path: Path | None, page: Path | None) -> str | None:
+    """Return where the page finds a file: from where it lies, or in itself."""
+    if path is None:
+        return None
+    if page is not None:
+        parts = Path(relpath(path.resolve(), page.resolve())).parts
+        return "/".join(quote(part) for part in parts)
+    data = path.read_bytes()
+    if not data.startswith(b"fLaC"):
+        return None
+    return f"data:audio/flac;base64,{base64.b64encode(data).decode()}"
+
+
+def _mapping(found: object) -> Row:
+    return found if isinstance(found, Mapping) else {}
 
 
 def _read(line: TrialLine, scoring: Scoring) -> str:
@@ -163,67 +198,10 @@ def _audit(trial: Row) -> Json:
     return {name: audit[name] for name in kept if audit.get(name) is not None}
 
 
-def _link(path: Path, page: Path) -> str | None:
-    """Return the address of a file as seen from the page, None where there is no such file."""
-    if not path.is_file():
-        return None
-    parts = Path(relpath(path.resolve(), page.resolve())).parts
-    return "/".join(quote(part) for part in parts)
-
-
-def _log(path: Path) -> Sequence[Row]:
+def _log(folder: RunFolder, trial: Row) -> Sequence[Row]:
     """Return a trial's raw log; nothing where it was not kept or is damaged."""
+    path = _inside(folder, folder.attempt_paths(trial).events)
     try:
-        return log.load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return () if path is None else log.load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return ()
-
-
-def _timeline(line: TrialLine, rows: Sequence[Row]) -> Json:
-    """Marks in milliseconds from the recording's first sample; empty where t0 is not known."""
-    t0_ms = _t0_ms(line.trial, rows)
-    if t0_ms is None:
-        return {}
-    after = {
-        "packet": line.latency.get("first_packet_ms"),
-        "audible": line.latency.get("first_audible_ms"),
-        "text": line.latency.get("first_text_ms"),
-        "endpointing": line.latency.get("endpointing_ms"),
-        "end": line.latency.get("reply_end_ms"),
-    }
-    marks = {name: round(t0_ms + ms, 3) for name, ms in after.items() if ms is not None}
-    return {
-        "marks": {"speech_end": round(t0_ms, 3)} | marks,
-        "sent": line.trial.get("latency_kind") in _AT_ONCE,
-        "stalls": _spans(line.trial.get("stall_spans"), t0_ms),
-        "deltas": _deltas(rows),
-    }
-
-
-def _t0_ms(trial: Row, rows: Sequence[Row]) -> float | None:
-    if rows and rows[0].get("kind") == "start" and isinstance(trial.get("t0_ns"), int):
-        began = rows[0].get("t_ns")
-        return (trial["t0_ns"] - began) / _NS_A_MS if isinstance(began, int) else None
-    end = (trial.get("clip") or {}).get("speech_end_ms")
-    return float(end) if isinstance(end, int | float) else None
-
-
-def _spans(found: object, t0_ms: float) -> list[list[float]]:
-    spans = []
-    for span in found if isinstance(found, list) else []:
-        match span:
-            case {"start_ms": int() | float() as start, "ms": int() | float() as length}:
-                spans.append([round(t0_ms + start, 3), round(t0_ms + start + length, 3)])
-    return spans
-
-
-def _deltas(rows: Sequence[Row]) -> list[float]:
-    if not rows or not isinstance(rows[0].get("t_ns"), int):
-        return []
-    began = rows[0]["t_ns"]
-    times: Iterable[float] = (
-        (row["t_ns"] - began) / _NS_A_MS
-        for row in rows
-        if row.get("kind") == "reply_text" and isinstance(row.get("t_ns"), int)
-    )
-    return [round(ms, 1) for ms in times if ms >= 0][:MOST_DELTAS]

@@ -69,6 +69,6 @@ def _table(board: Sequence[tuple[str, Cell]], *, several: bool) -> Iterator[str]
         row += [markdown(cell["endpoint"]), figures.rate(metrics["accuracy"])]
         row += [markdown(report_judges.summary_of(metrics)) or "-"] if judged else []
         row += [figures.time(metrics[name], at) for name, at in times]
-        row += [str(cell["latency_kind"] or "-")]
+        row += [markdown(str(cell["latency_kind"] or "-"))]
         row += [f"{cell['status'].get('ok', 0)} / {cell['planned']}"]
         yield f"| {' | '.join(row)} |"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -12,13 +10,16 @@ from voxmeter.client import (
     by_host,
     figures,
     report_analyses,
+    report_instrument,
     report_judges,
     report_leaderboard,
+    report_manifest,
     report_origins,
     report_published,
     report_tables,
 )
 from voxmeter.client.escape import markdown
+from voxmeter.client.markdown_table import table
 from voxmeter.client.table import cell_name
 from voxmeter.client.trial_lines import TrialLine
 from voxmeter.scoring.definitions import LATENCY
@@ -66,17 +67,10 @@ def report(summary: Summary, run: Mapping[str, Any], lines: Iterable[TrialLine])
     yield from _failures(summary)
     yield from _warnings(summary)
     yield from _gates(summary)
-    clips = _Clips()
+    clips = report_manifest.Clips()
     yield from _trials(clips.counted(lines))
-    yield from _manifest(summary, run, clips)
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield ""
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+    yield from report_instrument.lines(summary, run)
+    yield from report_manifest.lines(summary, run, clips)
 
 
 def _names(cell: Mapping[str, Any], cells: Cells) -> list[str]:
@@ -98,7 +92,7 @@ def _headline(summary: Summary) -> Iterator[str]:
         ]
     yield ""
     yield "## Results"
-    yield from _table(heads, rows)
+    yield from table(heads, rows)
     yield ""
     for name in ("accuracy", "parse_rate", "first_audible_ms", "first_packet_ms", "reply_ms"):
         yield f"- **{name}**: {figures.meaning(name).text}"
@@ -135,7 +129,7 @@ def _latency(summary: Summary) -> Iterator[str]:
     rows = [
         [
             *_names(cell, cells),
-            str(cell["latency_kind"] or "-"),
+            markdown(str(cell["latency_kind"] or "-")),
             name,
             *(figures.time(cell["metrics"][name], at) for at in ("p50", "p90", "p95", "p99")),
             figures.time(cell["metrics"][name], "mean"),
@@ -153,7 +147,7 @@ def _latency(summary: Summary) -> Iterator[str]:
     yield "Kinds of latency are never compared with each other. Missing: no reply, or it did not "
     yield "happen. Invalid: this machine was late itself, so the trial's latency is left out. p95 "
     yield "needs 20 samples, p99 needs 100."
-    yield from _table(heads, rows)
+    yield from table(heads, rows)
     yield ""
     for name in dict.fromkeys(row[3] for row in rows):
         meant = LATENCY[name]
@@ -172,7 +166,7 @@ def _answers(summary: Summary) -> Iterator[str]:
     heads = ["metric", *(" ".join(_names(cell, summary["cells"])) for cell in cells)]
     yield ""
     yield "## Answers and speech"
-    yield from _table(
+    yield from table(
         heads,
         (
             [markdown(name), *(_with_n(name, cell["metrics"].get(name)) for cell in cells)]
@@ -209,7 +203,7 @@ def _judges(summary: Summary) -> Iterator[str]:
             yield ""
             yield part
         else:
-            yield from _table(*part)
+            yield from table(*part)
 
 
 def _groups(summary: Summary) -> Iterator[str]:
@@ -224,7 +218,7 @@ def _groups(summary: Summary) -> Iterator[str]:
     heads = ["endpoint", "suite", "group", "accuracy", "n", "first audible p50, ms"]
     heads += ["judged"] if judged else []
     rows = _group_rows(cells, summary["cells"])
-    yield from _table(heads, (row if judged else row[:-1] for row in rows))
+    yield from table(heads, (row if judged else row[:-1] for row in rows))
 
 
 def _group_rows(cells: Cells, every: Cells) -> Iterator[list[str]]:
@@ -246,7 +240,7 @@ def _analyses(summary: Summary) -> Iterator[str]:
     for shown in report_analyses.tables(summary):
         yield from ("", f"## {shown.heading}")
         yield from ("", shown.note) if shown.note else ()
-        yield from _table(shown.heads, shown.rows)
+        yield from table(shown.heads, shown.rows)
 
 
 def _failures(summary: Summary) -> Iterator[str]:
@@ -256,8 +250,8 @@ def _failures(summary: Summary) -> Iterator[str]:
         return
     yield ""
     yield "## Failures"
-    yield from _table(
-        ["endpoint", "suite", "planned", "ok", *names],
+    yield from table(
+        ["endpoint", "suite", "planned", "ok", *map(markdown, names)],
         (
             [
                 *_names(cell, cells),
@@ -275,15 +269,17 @@ def _warnings(summary: Summary) -> Iterator[str]:
         yield "## Warnings"
         yield ""
     for warning in summary["warnings"]:
-        told = f"{markdown(warning['text'], 600)}. *{markdown(warning['cure'])}*"
-        yield f"- **{warning['code']}**: {told}"
+        yield (
+            f"- **{markdown(warning['code'])}**: {markdown(warning['text'], 600)}. "
+            f"*{markdown(warning['cure'])}*"
+        )
 
 
 def _gates(summary: Summary) -> Iterator[str]:
     if summary.get("gates"):
         yield from ("", "## Gates")
         heads = ["gate", "cell", "value", "verdict", "reason"]
-        yield from _table(
+        yield from table(
             heads,
             (
                 [
@@ -306,7 +302,7 @@ def _trials(lines: Iterator[TrialLine]) -> Iterator[str]:
     shown = list(islice(lines, MOST_TRIALS))
     judged = any(line.judged for line in shown)
     heads += ["judged"] if judged else []
-    yield from _table(heads, (_trial_row(line) + _judged(line, show=judged) for line in shown))
+    yield from table(heads, (_trial_row(line) + _judged(line, show=judged) for line in shown))
     rest = sum(1 for _ in lines)
     if rest:
         yield ""
@@ -315,7 +311,7 @@ def _trials(lines: Iterator[TrialLine]) -> Iterator[str]:
 
 def _trial_row(line: TrialLine) -> list[str]:
     trial, audible = line.trial, line.latency["first_audible_ms"]
-    number = f" #{trial['trial']}" if trial["trial"] != 1 else ""
+    number = f" #{markdown(str(trial['trial']))}" if trial["trial"] != 1 else ""
     right = {None: "-", True: "yes", False: "no"}[line.right]
     if line.unscored.startswith("no answer"):
         right = "no answer"
@@ -330,70 +326,10 @@ def _trial_row(line: TrialLine) -> list[str]:
         right,
         markdown(line.rule or line.unscored),
         "-" if audible is None else f"{audible:.0f}",
-        "warm-up" if warmup else trial["status"],
+        "warm-up" if warmup else markdown(str(trial["status"])),
     ]
 
 
 def _judged(line: TrialLine, *, show: bool) -> list[str]:
     told = [f"{judge} {verdict}" for judge, verdict in line.judged.items()]
     return [markdown(", ".join(told)) or "-"] if show else []
-
-
-class _Clips:
-    """Hashes of the clips, when they were played and what read the replies, trial by trial."""
-
-    def __init__(self) -> None:
-        self.hashes: set[str] = set()
-        self.first, self.last = "", ""
-        self.recognisers: set[str] = set()
-
-    def counted(self, lines: Iterable[TrialLine]) -> Iterator[TrialLine]:
-        for line in lines:
-            self.hashes.add(str((line.trial.get("clip") or {}).get("sha256") or ""))
-            started = str(line.trial.get("started_at") or "")
-            self.first = min(self.first or started, started)
-            self.last = max(self.last, started)
-            self.recognisers.add(line.recogniser)
-            yield line
-
-    def digest(self) -> str:
-        return hashlib.sha256("\n".join(sorted(self.hashes - {""})).encode()).hexdigest()[:16]
-
-
-def _manifest(summary: Summary, run: Mapping[str, Any], clips: _Clips) -> Iterator[str]:
-    audit = summary["audit"]
-    late, lag = audit["send_lateness_ms"], audit["loop_lag_ms"]
-    trials = sum(sum(cell["status"].values()) for cell in summary["cells"])
-    facts = {
-        "voxmeter": run.get("version") or run.get("voxmeter"),
-        "trials": f"{trials}, from {clips.first} to {clips.last}",
-        "clips": f"{len(clips.hashes - {''})}, hash of their hashes {clips.digest()}",
-        "replies read by": ", ".join(sorted(clips.recognisers - {""})) or "no recogniser",
-        "hosts": ", ".join(audit["hosts"]),
-        "machine": run.get("machine"),
-        "send lateness, ms": f"p50 {late['p50']}, p99 {late['p99']}, max {late['max']}",
-        "loop lag, ms": f"p50 {lag['p50']}, p99 {lag['p99']}, max {lag['max']}",
-        "latencies left out": audit["latency_invalid"],
-        "timing of this machine": summary["calibration"] or "not calibrated",
-        **{name: run[name] for name in sorted(run) if name not in _TOLD},
-    }
-    yield ""
-    yield "## How this was measured"
-    yield from _table(["what", "value"], ([name, _fact(value)] for name, value in facts.items()))
-    yield ""
-    yield "Configuration:"
-    yield ""
-    config = json.dumps(run.get("config") or {}, indent=1, ensure_ascii=True).replace("`", "'")
-    yield "```json"
-    yield from config.splitlines()
-    yield "```"
-
-
-_TOLD = {"schema", "run", "version", "voxmeter", "config", "machine", "calibration", "items"}
-_TOLD |= {"planned", "planned_whole"}
-
-
-def _fact(value: object) -> str:
-    if isinstance(value, str):
-        return markdown(value, 600)
-    return markdown(json.dumps(value, ensure_ascii=True), 1500)

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Literal, Self, get_args
 
-from voxmeter.client import keys
+from voxmeter.client import keys, row_shapes
 from voxmeter.client.clock import utc_now
 from voxmeter.client.folder_lock import locked
 from voxmeter.client.jsonlines import Appender, Row, disk, dump, read
@@ -165,7 +165,8 @@ class RunFolder:
             UserError: For a line that is not a JSON object, or lacks a field that readers need,
                 with file and line number.
         """
-        return read(self.path / f"{name}.jsonl", needed=_NEEDED[name])
+        needed, problem = _NEEDED[name], row_shapes.PROBLEMS[name]
+        return read(self.path / f"{name}.jsonl", needed=needed, problem=problem)
 
     def items(self) -> Iterator[Row]:
         """Yield the rows of `items.jsonl`; none while the run has not written them.
@@ -173,7 +174,7 @@ class RunFolder:
         Raises:
             UserError: As `rows`.
         """
-        return read(self.path / "items.jsonl", needed=_ITEM)
+        return read(self.path / "items.jsonl", needed=_ITEM, problem=row_shapes.PROBLEMS["items"])
 
     def newest(self) -> dict[str, Newest]:
         """Return the newest attempt at each key that has one, in the order of first attempts.
@@ -202,18 +203,13 @@ class RunFolder:
                 yield row
 
     def _attempts(self) -> Iterator[tuple[str, int, str]]:
-        for number, row in enumerate(self.rows("trials"), start=1):
-            match row:
-                case {"key": str(key), "attempt": int(attempt), "status": str(status)}:
-                    yield key, attempt, status
-                case _:
-                    place = f"{self.path / 'trials.jsonl'}: row {number}"
-                    found = "its key, attempt or status is of another kind"
-                    raise UserError(place, found, "restore the row or delete it")
+        for row in self.rows("trials"):
+            yield row["key"], row["attempt"], row["status"]
 
     def placed(self) -> Iterator[Row]:
         """Yield the rows of `trials.jsonl`, each with all that its files are found by."""
-        return read(self.path / "trials.jsonl", needed=_PLACED)
+        problem = row_shapes.PROBLEMS["trials"]
+        return read(self.path / "trials.jsonl", needed=_PLACED, problem=problem)
 
     def attempt_paths(self, trial: Mapping[str, Any]) -> AttemptPaths:
         """Return where the files of one attempt lie.
@@ -382,9 +378,9 @@ def _read_run(path: Path) -> Row:
     try:
         with disk(file):
             run = json.loads(file.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         run = None
-    if not isinstance(run, dict) or not isinstance(run.get("schema"), int):
+    if not isinstance(run, dict) or type(run.get("schema")) is not int:
         raise UserError(str(file), "is damaged: no JSON object with a schema", "restore the file")
     if run["schema"] > SCHEMA:
         raise UserError(
@@ -392,4 +388,7 @@ def _read_run(path: Path) -> Row:
             f"schema {run['schema']} is newer than {SCHEMA}, the newest known here",
             "pip install --upgrade voxmeter",
         )
+    found = row_shapes.run_problem(run)
+    if found is not None:
+        raise UserError(str(file), f"is damaged: {found}", "restore the file")
     return run

@@ -39,7 +39,7 @@ class Progress:
     """How far scoring has come.
 
     Attributes:
-        stage: `transcribe`, `score` or `judge`.
+        stage: `transcribe`, `score` or `judge`; `page` while a report is written.
         done: Trials of the stage that are done.
         total: Trials of the stage.
     """

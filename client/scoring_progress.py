@@ -10,11 +10,16 @@ if TYPE_CHECKING:
 
     from voxmeter.client.score import Progress
 
-_NAMES = {"transcribe": "reading the replies", "score": "scoring", "judge": "asking judges"}
+_NAMES = {
+    "transcribe": "reading the replies",
+    "score": "scoring",
+    "judge": "asking judges",
+    "page": "writing the page",
+}
 
 
 class ScoringProgress:
-    """A callback for `score_run`.
+    """A callback for `score_run` and for what writes reports.
 
     Args:
         quiet: Show nothing.

@@ -8,47 +8,31 @@ parsed. Silence follows the question until the reply has ended, or the turn is c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
-from math import isfinite
 
 from voxmeter.client.capture import Capture, Outcome, Recorder, Utterance
 from voxmeter.client.clock import Clock, SystemClock
+from voxmeter.client.connection import Connection
 from voxmeter.client.ear import ear_for
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.playing import Playout
 from voxmeter.client.speaking import Ask, Question
 from voxmeter.client.transport import Transport
-from voxmeter.endpoints.codec import Address, Codec, Message, Step
-from voxmeter.endpoints.errors import ConnectError, ConnectionLostError, ProtocolError
+from voxmeter.endpoints.codec import Address, Codec
+from voxmeter.endpoints.errors import ConnectionLostError
 from voxmeter.endpoints.events import (
-    Closed,
     Event,
-    Fault,
-    FaultKind,
     Interrupted,
-    RateLimit,
     Ready,
     ReplyAudio,
     ReplyEnded,
     ReplyStarted,
     ReplyText,
-    Usage,
 )
-from voxmeter.endpoints.waits import named_wait_s
 
 _NS = 1_000_000_000
 _MS = 1_000_000
-_TRY_LATER = 1013
-_REFUSING_CODES = {1008, _TRY_LATER, 3000, 3003}
-_REFUSING_STATUSES: Mapping[int, FaultKind] = {
-    401: "auth",
-    403: "auth",
-    429: "busy",
-    503: "busy",
-    _TRY_LATER: "busy",
-}
 
 
 async def converse(
@@ -95,14 +79,10 @@ class Session:
         self.clock = clock
         self._codec, self._transport, self._ask, self._listen = codec, transport, ask, listen
         self._record = Recorder()
-        self._changed = asyncio.Event()
-        self._ready: Ready | None = None
-        self._failure: tuple[Outcome, str] | None = None
+        self._line = Connection(
+            codec, transport, clock, self._record, heard=self._hear, closed=self._closed
+        )
         self._outcome: Outcome = "disconnected"
-        self._note: str | None = None
-        self._connect_began = 0
-        self._connect_ms: float | None = None
-        self._rtt_ms: float | None = None
         self._utterance: Utterance | None = None
         self._t0_ns: int | None = None
         self._spoken_by_ns: int | None = None
@@ -114,15 +94,11 @@ class Session:
             fast=ask.pacing == "fast",
         )
         self._playout = Playout()
-        self._usage: dict[str, float] = {}
-        self._retryable = False
-        self._retry_after_s: float | None = None
-        self._refusal: FaultKind | None = None
-        self._spent_s: float | None = None  # until limits that are used up are whole again
 
     def capture(self) -> Capture:
         """Return what the session left behind."""
-        outcome, fault = self._failure or (self._outcome, self._note)
+        line = self._line
+        outcome, fault = line.failure or (self._outcome, line.note)
         return Capture(
             outcome=outcome,
             fault=fault,
@@ -130,79 +106,41 @@ class Session:
             audio=self._record.audio,
             raw=self._record.raw,
             utterance=self._utterance,
-            connect_ms=self._connect_ms,
-            rtt_ms=self._rtt_ms,
+            connect_ms=line.connect_ms,
+            rtt_ms=line.rtt_ms,
             reply_text=self._ear.text(),
-            usage=self._usage,
+            usage=line.usage,
             ended_ns=self.clock.now(),
-            retryable=outcome == "refused" and self._retryable,
-            retry_after_s=self._retry_after_s,
-            refusal=self._refusal,
+            retryable=outcome == "refused" and line.retryable,
+            retry_after_s=line.retry_after_s,
+            refusal=line.refusal,
         )
 
     async def run(self, address: Address) -> None:
         """Connect, ask, listen until the reply is over, leave."""
         try:
-            if await self._connect(address):
+            if await self._line.connect(address, self._ask.patience.connect_timeout_s):
                 await self._converse()
         finally:
-            await self._transport.close()
-
-    async def _connect(self, address: Address) -> bool:
-        began = self.clock.now()
-        limit = self._ask.patience.connect_timeout_s
-        address = replace(address, subscriptions=self._codec.traits.subscriptions)
-        try:
-            async with asyncio.timeout(limit):
-                await self._transport.connect(address)
-        except TimeoutError:
-            self._fail("disconnected", f"no connection within {limit:g} s")
-        except ConnectError as error:
-            if error.failure == "rejected":
-                kind = _REFUSING_STATUSES.get(error.status or 0)
-                self._refuse(str(error), error.retryable, error.retry_after_s, kind)
-            else:
-                self._fail("disconnected", str(error))
-        self._connect_began = began
-        return self._failure is None
+            await self._line.close()
 
     async def _converse(self) -> None:
+        line = self._line
         async with asyncio.TaskGroup() as group:
-            receiver = group.create_task(self._receive(), name="receive")
+            receiver = group.create_task(line.receive(), name="receive")
             player = group.create_task(self._play_out(), name="play out")
             sender = None
-            if await self._handshake():
-                self._rtt_ms = await self._transport.rtt_ms()
+            if await line.handshake(self._ask.patience.connect_timeout_s):
                 sender = group.create_task(self._speak(), name="speak")
                 await self._until_over()
             if sender is not None:
                 sender.cancel()
             player.cancel()
-            await self._leave()
+            await line.leave()
             receiver.cancel()
 
-    async def _handshake(self) -> bool:
-        limit = self._ask.patience.connect_timeout_s
-        left_s = limit - (self.clock.now() - self._connect_began) / _NS
-        try:
-            async with asyncio.timeout(max(0.0, left_s)):
-                with suppress(ConnectionLostError):  # the receiver hears the end, with its reason
-                    await self._send_step(self._codec.open())
-                while self._ready is None and self._failure is None:
-                    await self._change()
-        except TimeoutError:
-            self._fail("disconnected", f"connected, but no session within {limit:g} s: busy?")
-        if self._failure is None:
-            self._connect_ms = (self.clock.now() - self._connect_began) / _MS
-        return self._failure is None
-
-    async def _leave(self) -> None:
-        with suppress(TimeoutError, ConnectionLostError):  # it is over either way
-            async with asyncio.timeout(1.0):
-                await self._send_step(self._codec.close())
-
     async def _speak(self) -> None:
-        traits, ready = self._codec.traits, self._ready or Ready()
+        traits, ready = self._codec.traits, self._line.ready or Ready()
         rate = ready.input_rate or traits.input_rate
         # A local: as an attribute it would hold this session in a cycle, and thousands of rows
         # would wait for the collector, which then stops every session while it frees them.
@@ -220,7 +158,7 @@ class Session:
             self._utterance = await asyncio.to_thread(self._ask.question, rate)
             history = await asyncio.to_thread(self._ask.turns, rate)
             self._spoken_by_ns = self.clock.now() + self._most_ns(self._utterance)
-            self._changed.set()
+            self._line.woken()
             encoding = ready.input_encoding or traits.input_encoding
             await question.put(self._utterance, encoding, history)
         except ConnectionLostError:
@@ -242,75 +180,34 @@ class Session:
     def _spoken(self, t0_ns: int, place_s: float) -> None:
         self._t0_ns = t0_ns
         self._ear.question_ended(t0_ns, place_s)
-        self._changed.set()
+        self._line.woken()
 
     async def _play_out(self) -> None:
         """Tell a peer that waits for it whenever all that has come would have been played."""
         while self._codec.traits.awaits_played:
             reply = await self._playout.over(self.clock)
             with suppress(ConnectionLostError):  # the receiver hears the end, with its reason
-                await self._send_step(self._codec.played(reply))
-
-    async def _receive(self) -> None:
-        try:
-            async for t_ns, message in self._transport.receive():
-                step = self._codec.receive(message)
-                self._record.received(t_ns, message, tuple(step.events))
-                for event in step.events:
-                    self._hear(t_ns, event)
-                with suppress(ConnectionLostError):  # what came before the end is still to be heard
-                    await self._send_step(Step((), step.messages))
-        except ProtocolError as error:
-            self._fail("protocol_error", str(error))
-        except ConnectionLostError as error:
-            self._fail("disconnected", str(error))
+                await self._line.send_step(self._codec.played(reply))
 
     def _hear(self, t_ns: int, event: Event) -> None:
         self._listen(event)
         match event:
-            case Ready():
-                self._ready = event
             case ReplyStarted() | ReplyAudio() | ReplyText() | ReplyEnded() | Interrupted():
                 self._ear.hear(t_ns, event)
                 self._playout.hear(t_ns, event)
                 if isinstance(event, ReplyEnded) and event.reason == "incomplete":
-                    self._note = (
-                        self._note
+                    self._line.note = (
+                        self._line.note
                         or f"a reply was cut short: {event.detail or 'it is not told why'}"
                     )
-            case Usage(counts):
-                for name, count in counts.items():
-                    total = self._usage.get(name, 0) + count
-                    if isfinite(total):  # whatever a server claims, the row has to be JSON
-                        self._usage[name] = total
-            case RateLimit(remaining=remaining, reset_s=reset_s):
-                if remaining is not None and remaining <= 0 and reset_s is not None:
-                    self._spent_s = max(self._spent_s or 0.0, reset_s)
-                return
-            case Fault(kind, retryable, message, True, wait_s):
-                if wait_s is None and kind == "busy":
-                    wait_s = self._spent_s
-                self._refuse(f"{kind}: {message}", retryable, wait_s, kind)
-            case Fault():
-                self._note = f"{event.kind}: {event.message}"
-            case Closed(code, reason):
-                self._closed(code, reason)
             case _:
-                return
-        self._changed.set()
+                pass
 
     def _closed(self, code: int | None, reason: str) -> None:
         if self._t0_ns is not None and self._ear.over_at() is not None:
             self._over = True  # it said all it had to say, then left
             return
-        how = "closed" if code is None else f"closed with code {code}"
-        said = f"{how}: {reason or 'no reason given'}"
-        vendor = code is not None and 4000 <= code < 5000
-        if (code in _REFUSING_CODES or vendor) and not self._ear.heard:
-            later = code == _TRY_LATER
-            self._refuse(said, later, named_wait_s(reason), "busy" if later else None)
-        else:
-            self._fail("disconnected", said)
+        self._line.lose(code, reason, answered=self._ear.heard)
 
     async def _until_over(self) -> None:
         while True:
@@ -321,19 +218,19 @@ class Session:
             left_s = None if deadline is None else max(0.0, (deadline - self.clock.now()) / _NS)
             try:
                 async with asyncio.timeout(left_s):
-                    await self._change()
+                    await self._line.change()
             except TimeoutError:
                 continue
 
     def _verdict(self, now: int) -> tuple[Outcome | None, int | None]:
         """Return how the session ended, or when to look again (ns; None: when something comes)."""
-        if self._failure is not None:
-            return self._failure[0], None
+        if self._line.failure is not None:
+            return self._line.failure[0], None
         if self._over:
             return "ended", None
         if self._t0_ns is None:
             if self._spoken_by_ns is not None and now >= self._spoken_by_ns:
-                self._fail("disconnected", "the endpoint stopped taking the question")
+                self._line.fail("disconnected", "the endpoint stopped taking the question")
                 return "disconnected", None
             return None, self._spoken_by_ns
         patience = self._ask.patience
@@ -350,34 +247,3 @@ class Session:
         if now >= limit:
             return "truncated", None
         return None, min(t for t in (limit, None if answering else first, ended) if t is not None)
-
-    async def _change(self) -> None:
-        await self._changed.wait()
-        self._changed.clear()
-
-    async def _send_step(self, step: Step) -> None:
-        for event in step.events:
-            self._hear(self.clock.now(), event)
-        for message in step.messages:
-            await self._send(message)
-
-    async def _send(self, message: Message) -> None:
-        await self._transport.send(message)
-        self._record.sent(self.clock.now(), "message", message)
-
-    def _refuse(
-        self,
-        fault: str,
-        retryable: bool,  # noqa: FBT001 - the endpoint's own words and what they mean
-        retry_after_s: float | None,
-        kind: FaultKind | None,
-    ) -> None:
-        if self._failure is None:
-            self._retryable, self._retry_after_s = retryable, retry_after_s
-            self._refusal = kind
-        self._fail("refused", fault)
-
-    def _fail(self, outcome: Outcome, fault: str) -> None:
-        if self._failure is None:
-            self._failure = (outcome, fault)
-        self._changed.set()

@@ -245,7 +245,7 @@ class _Asking:
                     examples, trial.item, trial.condition, self.stage.clip_of
                 )
         except ClipError as error:
-            row = _never_asked(fields, str(error))
+            row = never_asked(fields, str(error))
         else:
             one = await self._turn(not_before_ns)
             row = await self._converse(trial, fields, clip, earlier, lane, one)
@@ -371,7 +371,7 @@ def _not_taken(row: Mapping[str, Any]) -> bool:
     return bool(row["status"] == "disconnected")
 
 
-def _never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
+def never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
     """Return the line of a trial whose clip is bad: as long as any other, with nothing in it."""
     nothing = ("t0_ns", "session_tag", "connect_ms", "rtt_ms", "clip", "latency_kind", "audit")
     return {

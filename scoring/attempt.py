@@ -30,16 +30,32 @@ class Header:
     latency_kind: str
     commit_after_ms: float
     pacing: str
+    live: bool = False
+    full_duplex: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One paced frame: when it left, when it was due, and its place in the outgoing stream."""
+    """One paced frame: when it left, when it was due, and its place in the outgoing stream.
+
+    Attributes:
+        taken_ns: Of a microphone: when its first sample was at the converter.
+    """
 
     t_ns: int
     due_ns: int | None
     start: int
     end: int
+    taken_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PutOut:
+    """Samples of the reply stream that a device put out one after the other, from `heard_ns` on."""
+
+    start: int
+    end: int
+    heard_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +87,7 @@ class Attempt:
         commit: The message that closed the turn, where there was one, with its due time.
         came: What came in.
         warnings: What was left out, and why.
+        put_out: Of a live session: what its loudspeaker played, in the order of the stream.
     """
 
     header: Header
@@ -79,24 +96,29 @@ class Attempt:
     commit: Sent | None
     came: tuple[Came, ...]
     warnings: tuple[str, ...]
+    put_out: tuple[PutOut, ...] = ()
 
     def sent_ns(self, sample: int) -> int | None:
         """Return when the last moment of a sample of the outgoing stream left, or None.
 
         That is the actual send time of the frame that holds it, minus the audio after it in that
-        frame; in a request everything leaves at once.
+        frame; in a request everything leaves at once. A microphone's sample left the mouth, so to
+        speak, when it was at the converter.
         """
         number = bisect_right(self.frames, sample, key=lambda frame: frame.start) - 1
         if number < 0 or sample >= self.frames[number].end:
             return None
         frame = self.frames[number]
+        if frame.taken_ns is not None:
+            before = sample + 1 - frame.start
+            return frame.taken_ns + round(before * 1e9 / self.header.input_rate)
         after = frame.end - sample - 1
         return frame.t_ns - round(after * 1e9 / self.header.input_rate)
 
     @property
     def duplex(self) -> bool:
         """Whether output flows all the time, so that replies must be found in it."""
-        return self.header.latency_kind == "duplex"
+        return self.header.full_duplex or self.header.latency_kind == "duplex"
 
     @property
     def t0_ns(self) -> int | None:
@@ -131,6 +153,7 @@ def read(rows: Sequence[Row]) -> Attempt | None:
         return None
     frames: list[Sent] = []
     came: list[Came] = []
+    put_out: list[PutOut] = []
     request_ns: int | None = None
     commit: Sent | None = None
     left_out = position = 0
@@ -143,17 +166,20 @@ def read(rows: Sequence[Row]) -> Attempt | None:
             position += samples
             if t_ns is not None:
                 due = _time(row, "due_ns", header)
-                frames.append(Sent(t_ns, due, position - samples, position))
+                taken = _time(row, "taken_ns", header)
+                frames.append(Sent(t_ns, due, position - samples, position, taken))
         elif t_ns is None:
             left_out += 1
         elif row.get("dir") == "out" and row.get("kind") == "request" and request_ns is None:
             request_ns = t_ns
         elif row.get("dir") == "out" and row.get("kind") == "commit" and commit is None:
             commit = Sent(t_ns, _time(row, "due_ns", header), position, position)
+        elif row.get("kind") == "played":
+            _add_put_out(put_out, row, header)
         elif row.get("dir") == "in":
             came.append(_came(row, t_ns))
     warnings = (f"{left_out} rows without a possible time",) if left_out else ()
-    return Attempt(header, tuple(frames), request_ns, commit, tuple(came), warnings)
+    return Attempt(header, tuple(frames), request_ns, commit, tuple(came), warnings, tuple(put_out))
 
 
 def number(row: Row, key: str) -> float | None:
@@ -181,6 +207,8 @@ def _header(row: Row) -> Header | None:
         str(row.get("latency_kind", "")),
         number(row, "commit_after_ms") or 0,
         str(row.get("pacing", "real-time")),
+        row.get("live") is True,
+        row.get("full_duplex") is True,
     )
 
 
@@ -193,6 +221,21 @@ def _time(row: Row, key: str, header: Header) -> int | None:
 
 def _count(row: Row, key: str) -> int:
     return max(0, int(number(row, key) or 0))
+
+
+def _add_put_out(put_out: list[PutOut], row: Row, header: Header) -> None:
+    """Add what a loudspeaker played; nothing is played twice, or before what came before it."""
+    heard_ns = _time(row, "heard_ns", header)
+    first = number(row, "sample")
+    if heard_ns is None or first is None:
+        return
+    start = int(first)
+    end = start + _count(row, "samples")
+    after = put_out[-1].end if put_out else 0
+    if end > max(start, after):
+        skipped = max(0, after - start)
+        heard_ns += round(skipped * 1e9 / header.output_rate)
+        put_out.append(PutOut(start + skipped, end, heard_ns))
 
 
 def _came(row: Row, t_ns: int) -> Came:

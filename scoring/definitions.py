@@ -156,12 +156,27 @@ CHECKED: Mapping[str, Definition] = {
 }
 """Figures on instructions that rules check; `text_` before a name: in the model's own text."""
 
+ERRORS: Mapping[str, Definition] = {
+    "packet_error_ms": Definition(
+        "ms",
+        "lower",
+        "In a calibration: distance of `first_packet_ms` from the metronome's truth, early or "
+        "late.",
+        "mean",
+    ),
+    "audible_error_ms": Definition(
+        "ms", "lower", "In a calibration: likewise of `first_audible_ms`.", "mean"
+    ),
+}
+"""The client's own errors, known where the endpoint's true latencies are."""
+
 ALL: Mapping[str, Definition] = {
     **ANSWERS,
     **SPEECH,
     **CHECKED,
     **{f"text_{name}": meant for name, meant in CHECKED.items()},
     **LATENCY,
+    **ERRORS,
 }
 
 

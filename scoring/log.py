@@ -16,11 +16,20 @@ The first row is the header, `kind = "start"`:
     latency_kind     as in the contract
     commit_after_ms  wait between the last sample and the commit or the request
     pacing           "real-time" or "fast"
+    live             true where a microphone and a loudspeaker took part; absent else
+    full_duplex      of a live session: whether output flows all the time
 
 Every other row has `t_ns`, `dir` ("out" or "in"), `kind` and `bytes` (size of the message):
 
     out  audio          due_ns, samples (paced frames, in order; a last one may be short);
-                        burst, true where the next frame was due by then as well
+                        burst, true where the next frame was due by then as well; of a microphone
+                        taken_ns, when the first sample was at the converter, due_ns is then when
+                        the last one was handed to us, and bytes is 0 where frames are gathered
+                        for one request
+    out  played         sample, samples (a stretch of the reply stream, at output_rate, that the
+                        loudspeaker put out without a gap), heard_ns (when its first sample was at
+                        the converter); t_ns is when the device told of it
+    out  interrupt      heard_ms (the user cut the reply by hand)
     out  commit         due_ns (the message that closes the turn)
     out  request        (the start of a request that carries the whole clip)
     out  message        name (everything else we sent)

@@ -199,7 +199,7 @@ def _answer_marks(
     found["reply_end_ms"] = _since(t0_ns, playout.heard_end_ns(answer.end))
     found["stall_ms"] = sum(stall.ns for stall in stalls) / _MS
     found["stalls"] = len(stalls)
-    if attempt.duplex:
+    if attempt.duplex and not header.live:
         spoken = header.speech_end_sample * 1000 / header.input_rate
         found["stream_first_audible_ms"] = answer.onset * 1000 / header.output_rate - spoken
     return found

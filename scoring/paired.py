@@ -273,7 +273,7 @@ def outcome(
     """
     if found.low is None or found.high is None or found.low <= 0 <= found.high:
         return "no difference"
-    size = abs(found.value)
+    size = abs(found.value) * (1 - 1e-9)  # what is equal but for its last digits is not beyond
     if adjusted_p > ALPHA or size <= floors.absolute or size <= floors.relative * abs(reference):
         return "no difference"
     return "regression" if (found.value > 0) == (better == "lower") else "improvement"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from voxmeter.scoring.attempt import Attempt, read
+from voxmeter.scoring.attempt import Attempt, PutOut, read
 from voxmeter.scoring.log import Row
 from voxmeter.scoring.speech import find_sound
 
@@ -149,7 +149,8 @@ def listen(attempt: Attempt, rate: int, samples: int, audible: NDArray[np.int64]
     """Return when each sample of an attempt's reply stream is heard.
 
     What a cancelled reply still had queued is thrown away, as every voice client does; an
-    interruption, and a cancellation that names no reply, empty the whole queue.
+    interruption, and a cancellation that names no reply, empty the whole queue. Of a live session
+    nothing is modelled: its loudspeaker says what it played, and when.
 
     Args:
         attempt: The log as `voxmeter.scoring.attempt.read` returns it.
@@ -157,6 +158,8 @@ def listen(attempt: Attempt, rate: int, samples: int, audible: NDArray[np.int64]
         samples: Length of the stream; chunks that claim more are cut.
         audible: As for `play`.
     """
+    if attempt.header.live:
+        return _put_out(attempt.put_out, rate, samples)
     arrivals: list[Arrival] = []
     for row in attempt.came:
         if row.samples:
@@ -168,6 +171,25 @@ def listen(attempt: Attempt, rate: int, samples: int, audible: NDArray[np.int64]
         if row.kind == "interrupted" or (row.kind == "reply_ended" and row.reason == "cancelled")
     ]
     return play(arrivals, rate, flushes=flushes, audible=audible)
+
+
+def _put_out(stretches: Sequence[PutOut], rate: int, samples: int) -> Playout:
+    """Return what a device played or took; stretches that follow each other are one piece.
+
+    A device's stamps jitter by a few ms, which is no gap that anybody hears.
+    """
+    pieces: list[Piece] = []
+    for one in stretches:
+        end = min(one.end, samples)
+        if end <= one.start:
+            continue
+        last = pieces[-1] if pieces else None
+        apart = 0 if last is None else one.heard_ns - _over_ns(last, rate)
+        if last is not None and last.end == one.start and abs(apart) < STALL_MS * 1_000_000:
+            pieces[-1] = last._replace(end=end)
+        else:
+            pieces.append(Piece(one.start, end, one.heard_ns))
+    return Playout(tuple(pieces), rate)
 
 
 def heard(rows: Sequence[Row], stream: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -186,6 +208,25 @@ def heard(rows: Sequence[Row], stream: NDArray[np.float32]) -> NDArray[np.float3
     rate = attempt.header.output_rate
     audible = find_sound(stream, rate).spans if attempt.duplex else None
     return track(listen(attempt, rate, stream.size, audible), stream, attempt.header.t_ns)
+
+
+def spoken(rows: Sequence[Row], sent: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return what a microphone took, each sample at its moment, from that of the header on.
+
+    Args:
+        rows: The log of one turn of a live session.
+        sent: Shape (n,), its frames one after the other, at the header's `input_rate`.
+
+    Returns:
+        Shape (m,), at the same rate: with a gap where the device lost samples.
+    """
+    attempt = read(rows)
+    if attempt is None:
+        return sent
+    rate = attempt.header.input_rate
+    frames = [one for one in attempt.frames if one.taken_ns is not None]
+    taken = [PutOut(one.start, one.end, one.taken_ns or 0) for one in frames]
+    return track(_put_out(taken, rate, sent.size), sent, attempt.header.t_ns)
 
 
 def track(playout: Playout, stream: NDArray[np.float32], origin_ns: int) -> NDArray[np.float32]:

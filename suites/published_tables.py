@@ -95,6 +95,7 @@ class Published:
         judge: Model that rated; empty where rules decide.
         items: Questions that were asked; None where that is not told exactly.
         options: Options of the suite that its figures are of, by name.
+        defaults: What a suite has that does not name them.
         caveats: Where its figures are made otherwise than ours, one sentence each.
         tables: Its tables.
     """
@@ -105,7 +106,8 @@ class Published:
     source: str
     judge: str
     items: int | None
-    options: Mapping[str, str]
+    options: Mapping[str, str | int]
+    defaults: Mapping[str, str | int]
     caveats: tuple[str, ...]
     tables: tuple[Table, ...]
 
@@ -134,6 +136,7 @@ def published(name: str) -> Published:
         judge,
         row.get("items"),
         row.get("options", {}),
+        row.get("defaults", {}),
         tuple(row.get("caveats", ())),
         tuple(_table(one, judge) for one in row["tables"]),
     )

@@ -19,6 +19,7 @@ from voxmeter.endpoints.events import (
     ReplyEnded,
     ReplyStarted,
     ReplyText,
+    SpeechStarted,
 )
 
 
@@ -86,6 +87,8 @@ class ToyCodec:
                 return []
             case "ready":
                 return [Ready(int(rest) if rest else None)]
+            case "speech":
+                return [SpeechStarted()]
             case "started":
                 return [ReplyStarted(rest)]
             case "sound":

@@ -6,6 +6,7 @@ Run as a program: it prints the cluster's address, and starts nothing that outli
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 CPUS = 2
 STORE_BYTES = 80 * 2**20
@@ -14,13 +15,13 @@ STORE_BYTES = 80 * 2**20
 def main() -> None:
     from ray.cluster_utils import Cluster
 
-    node = {
+    node: Any = {
         "num_cpus": CPUS,
         "object_store_memory": STORE_BYTES,
         "node_ip_address": "127.0.0.1",
         "include_dashboard": False,
     }
-    cluster = Cluster(initialize_head=True, head_node_args=node, shutdown_at_exit=True)
+    cluster: Any = Cluster(initialize_head=True, head_node_args=node, shutdown_at_exit=True)
     cluster.add_node(**node)
     print(f"ready {cluster.address}", flush=True)
     sys.stdin.read()

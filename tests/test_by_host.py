@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from browser import browser
+from browser import chromium, opened
 from sample_run import build, item, score, trial
+from written_page import DRAWN
 
 from voxmeter.client import report_html
 from voxmeter.client.report_markdown import report
@@ -82,10 +83,11 @@ def test_the_page_shows_latencies_by_machine_and_names_are_no_markup(tmp_path: P
     ]
     with (
         build(tmp_path, map(item, NAMES), rows, map(score, rows)) as made,
-        browser(tmp_path / "profile") as tab,
+        chromium() as browser,
+        opened(browser) as tab,
     ):
         page = report_html.write_page([made], [summarise(made)], tmp_path / "page.html")
-        tab.open(page.as_uri())
+        tab.open(page.as_uri(), DRAWN)
         text = tab.value("document.querySelector('#instrument').innerText")
         assert tab.value("document.querySelectorAll('#planted').length") == 0
         assert tab.problems == []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from voxmeter.client.audio import to_pcm16
-from voxmeter.client.calibrate import CASES, Budget, Case, calibrate, compare
+from voxmeter.client.calibrate import CASES, Budget, Case, calibrate, compare, folder_for
 from voxmeter.client.capture import Utterance
 from voxmeter.client.cli import main
 from voxmeter.client.servers.voice import babble
@@ -75,6 +75,7 @@ def test_numbers_of_sessions_are_told_apart_in_the_order_they_were_measured() ->
     rows = [row("a", 301.0, sessions=50), row("b", 303.0, sessions=1)]
     found = compare(rows, truth("a", "b"), 1)
     assert [(error.sessions, error.p50_ms) for error in found.errors] == [(50, 1.0), (1, 3.0)]
+    assert found.sessions == (50, 1)
 
 
 def test_every_case_has_its_own_errors_too() -> None:
@@ -97,6 +98,7 @@ def test_what_failed_or_was_late_is_counted_and_left_out() -> None:
     found = compare(rows, truth("a", "b", "c"), 1)
     assert (found.errors[0].n, found.errors[0].max_abs_ms) == (1, 0.0)
     assert (found.invalid, found.failed) == (1, 2)
+    assert found.lost
 
 
 def test_what_either_side_does_not_know_is_no_error_of_zero() -> None:
@@ -123,14 +125,19 @@ def test_the_cases_are_those_that_are_promised() -> None:
 def test_a_real_metronome_is_measured_and_its_files_are_kept(tmp_path: Path) -> None:
     speech = babble(24_000, 0.2)
     asked = Utterance(to_pcm16(speech), 24_000, 0, len(speech))
-    found = calibrate([asked], tmp_path, sessions=[1], budget=Budget(1, seconds=1.0))
+    budget = Budget(1, seconds=1.0)
+    with folder_for(tmp_path, [1], budget) as folder:
+        found = calibrate([asked], folder, sessions=[1], budget=budget)
+        paths = [folder.attempt_paths(row) for row in folder.rows("trials")]
+    place = folder.path
     assert (found.failed, len(found.errors)) == (0, 2 if found.invalid == 0 else len(found.errors))
-    rows = [json.loads(line) for line in (tmp_path / "trials.jsonl").read_text().splitlines()]
-    told = [json.loads(line) for line in (tmp_path / "truth.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (place / "trials.jsonl").read_text().splitlines()]
+    told = [json.loads(line) for line in (place / "truth.jsonl").read_text().splitlines()]
     assert {one["session_tag"] for one in rows} <= {one["tag"] for one in told}
     assert 1 <= len(rows) < 12
-    for one in rows:
-        assert (tmp_path / "audio" / f"{one['session_tag']}.flac").is_file()
+    for one, path in zip(rows, paths, strict=True):
+        assert path.audio.is_file()
+        assert path.events.is_file()
         assert np.isfinite(one["latency"]["first_audible_ms"])
 
 

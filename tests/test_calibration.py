@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,23 @@ def test_one_mark_that_is_too_far_off_is_not_good(one: Error) -> None:
 
 def test_nothing_measured_is_not_good() -> None:
     assert not Calibration((), (), 0, 24, 1.0).good
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        calibration(invalid=30, failed=7),  # of 36 + 37
+        replace(calibration(), sessions=(1, 50)),  # nothing of 50 is left
+        Calibration((), (), 24, 0, 1.0, sessions=(1,)),
+    ],
+)
+def test_a_machine_that_was_late_in_most_trials_is_not_called_good(lost: Calibration) -> None:
+    assert lost.lost
+    assert not lost.good
+    text = "\n".join(lines(lost))
+    assert "Most trials were left out" in text
+    assert "can measure" not in text
+    assert calibration(invalid=30, failed=6).good
 
 
 def test_what_was_left_out_is_counted() -> None:

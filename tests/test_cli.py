@@ -165,14 +165,6 @@ def test_help_and_version_are_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in text for name in cli.COMMANDS)
 
 
-def test_commands_that_do_not_exist_yet_are_not_promised(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert "live" not in set(cli.COMMANDS)
-    assert cli.main(["live"]) == 2
-    assert "no command 'live'" in capsys.readouterr().err
-
-
 def test_a_reader_that_went_away_gives_no_traceback() -> None:
     command = [sys.executable, "-m", "voxmeter", "endpoints", "openai-realtime"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -322,6 +322,8 @@ def test_a_gate_over_few_sources_or_a_missing_cell_fails(tmp_path: Path) -> None
 def test_a_run_that_lost_its_latencies_is_no_success(tmp_path: Path) -> None:
     base = run_at(tmp_path / "base", right=[1] * 10)
     late = run_at(tmp_path / "late", right=[1] * 10, latency_valid=False)
+    again = run_at(tmp_path / "again", right=[1] * 10, latency_valid=False)
+    assert compare_runs(late, again).status == 2  # nor is it one where both runs lost them
     found = compare_runs(base, late)
     assert (found.verdict, found.status) == ("not comparable", 2)
     assert [gate["verdict"] for gate in found.document["gates"]] == [

@@ -151,6 +151,47 @@ def test_another_clean_voice_is_warned_of(tmp_path: Path) -> None:
     assert any("speaker is nova; the published figures are of alloy" in text for text in warnings)
 
 
+@pytest.mark.parametrize(
+    ("kind", "suite", "told"),
+    [
+        ("voxeval", {}, ["few_shot is 0; the published figures are of 5"]),
+        ("voxeval", {"few_shot": 0}, ["few_shot is 0; the published figures are of 5"]),
+        ("voxeval", {"few_shot": 5}, []),
+        ("voxeval", {"few_shot": 5, "options": {"speaker": None}}, []),
+        (
+            "voxeval",
+            {"options": {"prompt_mode": "cot"}},
+            ["prompt_mode is cot; the published figures are of regular"],
+        ),
+        (
+            "voxeval",
+            {"few_shot": 3, "options": {"few_shot_via": "history", "keep_last_ms": 0}},
+            [
+                "few_shot is 3; the published figures are of 5",
+                "few_shot_via is history; the published figures are of clip",
+                "keep_last_ms is 0; the published figures are of 80000",
+            ],
+        ),
+        ("air-bench", {}, []),
+        (
+            "air-bench",
+            {"question_via": "speech-after"},
+            ["question_via is speech-after; the published figures are of text"],
+        ),
+    ],
+)
+def test_options_that_the_paper_had_otherwise_are_warned_of_also_where_they_are_not_written(
+    kind: str, suite: dict[str, Any], told: list[str], tmp_path: Path
+) -> None:
+    run = {"config": {"suite": [{"kind": kind, **suite}]}}
+    row = trial("a", suite=kind)
+    with build(tmp_path, [item("a", suite=kind)], [row], [score(row)], run=run) as folder:
+        warnings = beside(summarise(folder), folder.run, kind)["warnings"]
+    assert [one for one in warnings if " is " in one and "published figures are of" in one] == [
+        f"{kind}: {one}" for one in told
+    ]
+
+
 def test_shares_stand_beside_percentages_in_per_cent(tmp_path: Path) -> None:
     groups = ["foundation", "speech", "Intent classification"]
     rows = [trial(name, suite="air-bench") for name in ("a", "b", "c")]

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browser import Tab, browser
+from browser import Tab, chromium, opened
+from playwright.sync_api import Browser
 from sample_run import Row, build, item, score, trial
 from test_report import HOSTILE, sample, transcript
+from written_page import DRAWN, page_on
 
 from voxmeter.client import report_html
 from voxmeter.client.audio import write_flac
 from voxmeter.client.audio_peaks import BINS, largest, peaks_of
 from voxmeter.client.commands import report as command
-from voxmeter.client.report import summarised
+from voxmeter.client.report import summarised, write_reports
 from voxmeter.client.report_details import marked
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.endpoints.errors import UserError
@@ -41,37 +45,25 @@ ATTACKS = [
 
 
 def run_command(*words: str) -> int:
-    import argparse
-
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     return command.run(parser.parse_args(list(words)))
 
 
-def page_on(folder: RunFolder, *more: RunFolder, to: Path | None = None) -> Path:
-    folders = [folder, *more]
-    page = to or folder.path / "report.html"
-    return report_html.write_page(folders, [summarised(one) for one in folders], page)
-
-
-def address(page: Path, state: str = "") -> str:
-    return page.as_uri() + state
-
-
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with browser(tmp_path_factory.mktemp("profile")) as found:
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
         yield found
 
 
-@pytest.fixture(autouse=True)
-def quiet(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a page complained of in one test is not another's."""
-    yield
-    if "tab" in request.fixturenames:
-        found = request.getfixturevalue("tab")
-        found.problems.clear()
-        found.asked.clear()
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Tab]:
+    with opened(browser) as found:
+        yield found
+
+
+def show(tab: Tab, page: Path, state: str = "") -> None:
+    tab.open(page.as_uri() + state, DRAWN)
 
 
 def hostile(tmp_path: Path) -> RunFolder:
@@ -146,7 +138,7 @@ def test_hostile_replies_are_shown_as_text_and_nothing_of_them_runs(
         page = page_on(folder)
         keys = [row["key"] for row in folder.newest_trials()]
         for key, attack in zip(keys, ATTACKS, strict=True):
-            tab.open(address(page, f"#{key}"))
+            show(tab, page, f"#{key}")
             tab.until("document.getElementById('said')")
             shown = tab.value("document.getElementById('said').textContent")
             assert shown == attack
@@ -163,7 +155,7 @@ def test_a_script_that_got_into_the_page_all_the_same_would_not_run(
         page = page_on(folder)
     attacked = page.read_text().replace("<main", f"<script>{MARK}</script><main")
     page.write_text(attacked)
-    tab.open(address(page))
+    show(tab, page)
     assert tab.value("document.documentElement.dataset.ran") is None
     assert any("Content Security Policy" in one for one in tab.problems)
 
@@ -175,18 +167,18 @@ def test_details_of_many_trials_come_from_files_beside_the_page(tmp_path: Path, 
     beside = page.parent / "report_data"
     assert sorted(one.name for one in beside.iterdir()) == ["000.js", "001.js", "002.js"]
     assert "Reply number 205" in (beside / "002.js").read_text()
-    tab.open(address(page, f"#{key}"))
+    show(tab, page, f"#{key}")
     tab.until("document.getElementById('said')")
     assert tab.value("document.getElementById('said').textContent") == "Reply number 205."
     assert tab.problems == []
 
     (beside / "000.js").write_text("voxmeterDetails('other',0,'[]')")
-    tab.open(address(page, "#bot/demo/q0001/clean/1"))
+    show(tab, page, "#bot/demo/q0001/clean/1")
     tab.until("document.querySelector('#body .bad')")
     assert "another report" in tab.value("document.querySelector('#body').textContent")
 
     (beside / "001.js").unlink()
-    tab.open(address(page, "#bot/demo/q0101/clean/1"))
+    show(tab, page, "#bot/demo/q0101/clean/1")
     tab.until("document.querySelector('#body .bad')")
     assert "001.js is missing" in tab.value("document.querySelector('#body').textContent")
 
@@ -205,13 +197,22 @@ def test_up_to_fifty_trials_are_one_file_and_older_side_files_go(tmp_path: Path)
     assert "'self'" not in policy[1].split("media-src")[0]
 
 
+def test_writing_a_long_page_tells_how_far_it_is(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    with many(tmp_path, 250) as folder:
+        write_reports(
+            folder, summarised(folder), lambda one: told.append((one.stage, one.done, one.total))
+        )
+    assert told == [("page", 100, 250), ("page", 200, 250), ("page", 250, 250)]
+
+
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
 def test_only_the_rows_in_sight_are_in_the_page(tmp_path: Path, tab: Tab) -> None:
     with many(tmp_path, 1000) as folder:
-        tab.open(address(page_on(folder)))
+        show(tab, page_on(folder))
     assert 10 < tab.value("document.querySelectorAll('.rows .row').length") < 80
     tab.value("document.getElementById('list').scrollTop = 900 * 30; 0")
     tab.until("document.querySelector('.rows').textContent.includes('q0905')")
@@ -230,16 +231,16 @@ def test_the_list_filters_and_sorts_by_any_column_and_the_address_keeps_it(
 ) -> None:
     with many(tmp_path, 40) as folder:
         page = page_on(folder)
-    tab.open(address(page, "#?status=timeout&sort=-item"))
+    show(tab, page, "#?status=timeout&sort=-item")
     assert tab.value("document.getElementById('count').textContent") == "4 of 40 trials"
     assert first_items(tab, 4) == ["q0039", "q0029", "q0019", "q0009"]
 
-    tab.open(address(page, "#?first_audible_ms=410-412"))
+    show(tab, page, "#?first_audible_ms=410-412")
     assert first_items(tab, 9) == ["q0010", "q0011", "q0012"]
-    tab.open(address(page, "#?first_audible_ms=none&reply=number+2"))
+    show(tab, page, "#?first_audible_ms=none&reply=number+2")
     assert first_items(tab, 9) == ["q0029"]
 
-    tab.open(address(page))
+    show(tab, page)
     tab.value("""document.querySelector("[data-sort='first_audible_ms']").click()""")
     tab.value("""document.querySelector("[data-sort='first_audible_ms']").click()""")
     assert first_items(tab, 2) == ["q0038", "q0037"]
@@ -254,15 +255,15 @@ def test_the_list_filters_and_sorts_by_any_column_and_the_address_keeps_it(
 
 def test_keys_move_open_and_close_and_the_address_names_the_trial(tmp_path: Path, tab: Tab) -> None:
     with many(tmp_path, 30) as folder:
-        tab.open(address(page_on(folder)))
+        show(tab, page_on(folder))
     for key in ("j", "j", "k", "Enter"):
-        tab.press(key)
+        tab.page.keyboard.press(key)
     tab.until("document.getElementById('said')")
     assert tab.value("location.hash") == "#bot/demo/q0001/clean/1"
-    tab.press("j")
+    tab.page.keyboard.press("j")
     tab.until("location.hash === '#bot/demo/q0002/clean/1'")
     assert tab.value("document.getElementById('said').textContent") == "Reply number 2."
-    tab.press("Escape")
+    tab.page.keyboard.press("Escape")
     assert tab.value("document.getElementById('trial').hidden") is True
     assert tab.value("location.hash") == ""
 
@@ -273,7 +274,7 @@ def test_a_trial_is_heard_from_its_files_and_its_timeline_has_its_marks(
     folder, one = spoken(tmp_path)
     with folder:
         page = page_on(folder)
-    tab.open(address(page, f"#{one['key']}"))
+    show(tab, page, f"#{one['key']}")
     tab.until("document.querySelector('.timeline')")
     shown = tab.value("document.querySelector('.timeline').textContent")
     for word in (
@@ -309,7 +310,7 @@ def test_several_runs_stand_side_by_side_as_columns(
     page = tmp_path / "both.html"
     assert run_command(*paths, "--format", "html", "-o", str(page)) == 0
     assert capsys.readouterr().out.strip() == str(page)
-    tab.open(address(page))
+    show(tab, page)
     heads = tab.value(
         "[...document.querySelectorAll('#results tr:nth-child(2) th')].map((e) => e.textContent)"
     )
@@ -317,7 +318,7 @@ def test_several_runs_stand_side_by_side_as_columns(
     assert tab.value("document.getElementById('count').textContent") == "8 trials"
     moved = "[...document.querySelectorAll('#changes tbody tr')].map((e) => e.textContent)"
     assert tab.value(moved) == []  # both runs are the same
-    tab.open(address(page, "#1:bot/demo/q1/clean/1"))
+    show(tab, page, "#1:bot/demo/q1/clean/1")
     tab.until("document.getElementById('said')")
     assert tab.value("document.querySelector('#trial h2').textContent").startswith("q1 B · bot")
     assert tab.problems == []
@@ -335,7 +336,7 @@ def test_what_moved_between_two_runs_is_listed_with_a_link_to_hear_it(
         return build(tmp_path / name, items, rows, scores)
 
     with made("was", 0.0, 1.0) as one, made("is", 50.0, 0.0) as other:
-        tab.open(address(page_on(one, other, to=tmp_path / "page.html")))
+        show(tab, page_on(one, other, to=tmp_path / "page.html"))
     rows = tab.value(
         "[...document.querySelectorAll('#changes tbody tr')].map((row) => "
         "[...row.children].slice(3, 9).map((cell) => cell.textContent))"
@@ -354,29 +355,27 @@ def test_what_moved_between_two_runs_is_listed_with_a_link_to_hear_it(
 def test_on_paper_the_page_is_light_and_the_list_has_what_matters(tmp_path: Path, tab: Tab) -> None:
     with many(tmp_path, 60) as folder:
         page = page_on(folder)
-    tab.dark(dark=True)
-    tab.open(address(page))
+    tab.page.emulate_media(color_scheme="dark")
+    show(tab, page)
     tab.value("window.dispatchEvent(new Event('beforeprint')); 0")
     assert tab.value("document.documentElement.dataset.theme") == "light"
     assert tab.value("document.querySelectorAll('.rows .row').length") == 60
     tab.value("window.dispatchEvent(new Event('afterprint')); 0")
     assert tab.value("document.documentElement.dataset.theme") == "dark"
     assert tab.value("document.querySelectorAll('.rows .row').length") < 60
-    tab.dark(dark=False)
     assert tab.problems == []
 
 
 def test_the_page_shows_each_part_in_both_themes_and_a_picture_is_kept(
     tmp_path: Path, tab: Tab
 ) -> None:
-    kept = Path(os.environ.get("TEST_ARTIFACTS") or tmp_path)
-    kept.mkdir(parents=True, exist_ok=True)
+    kept = Path(os.environ.get("TEST_ARTIFACTS") or Path(__file__).parents[1] / ".artifacts")
     with sample(tmp_path / "runs") as folder:
         page = page_on(folder)
     grounds = set()
     for dark in (False, True):
-        tab.dark(dark=dark)
-        tab.open(address(page))
+        tab.page.emulate_media(color_scheme="dark" if dark else "light")
+        show(tab, page)
         grounds.add(tab.value("getComputedStyle(document.body).backgroundColor"))
         picture = tab.picture(kept / f"report-{'dark' if dark else 'light'}.png")
         assert picture.stat().st_size > 20_000
@@ -395,10 +394,10 @@ def test_a_run_in_which_nothing_worked_has_a_page_too(tmp_path: Path, tab: Tab) 
     rows = [trial(f"q{n}", "disconnected") for n in range(3)]
     items = [item(f"q{n}", kind="open") for n in range(3)]
     with build(tmp_path / "failed", items, rows) as folder:
-        tab.open(address(page_on(folder)))
+        show(tab, page_on(folder))
     assert "disconnected" in tab.value("document.getElementById('failures').textContent")
     with build(tmp_path / "empty", [], []) as folder:
-        tab.open(address(page_on(folder)))
+        show(tab, page_on(folder))
     assert tab.value("document.getElementById('count').textContent") == "0 trials"
     shown = tab.value("document.querySelector('main').textContent")
     assert not re.search(r"NaN|undefined|Infinity|\[object", shown)
@@ -427,15 +426,46 @@ def test_a_page_has_no_place_on_standard_output_nor_in_one_of_several_runs(tmp_p
     assert {one.name for one in (tmp_path / "all").iterdir()} == {"report.html", "report.csv"}
 
 
-def test_audio_is_linked_from_where_the_page_lies(tmp_path: Path, tab: Tab) -> None:
+def test_audio_too_large_for_the_page_is_linked_from_where_the_page_lies(
+    tmp_path: Path, tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_html, "SOUND_BYTES", 10)
     folder, one = spoken(tmp_path / "a run & more")
     with folder:
         page = page_on(folder, to=tmp_path / "else where" / "page.html")
-    tab.open(address(page, f"#{one['key']}"))
+    show(tab, page, f"#{one['key']}")
     tab.until("document.querySelector('audio')")
     link = tab.value("document.querySelector('audio').getAttribute('src')")
     assert link.startswith("../a%20run%20%26%20more/sample-")
     assert link.endswith("/audio/bot~demo~clean/q0~1~1.flac")
+    tab.value("document.querySelector('audio').play().catch(() => 0)")
+    assert tab.value("document.querySelectorAll('audio').length") == 2
+    (tmp_path / "a run & more").rename(tmp_path / "moved")
+    show(tab, page, f"#{one['key']}")
+    tab.until("document.querySelector('audio')")
+    tab.value("document.querySelector('audio').play().catch(() => 0)")
+    tab.until("document.querySelectorAll('audio').length === 1")
+    assert "is not there or cannot be played" in tab.value("document.body.textContent")
+
+
+def test_a_small_page_mailed_alone_still_plays_and_a_click_on_the_timeline_plays_from_there(
+    tmp_path: Path, tab: Tab
+) -> None:
+    folder, one = spoken(tmp_path / "runs")
+    with folder:
+        page = page_on(folder)
+    alone = page.rename(tmp_path / "mailed.html")
+    shutil.rmtree(folder.path)
+    show(tab, alone, f"#{one['key']}")
+    tab.until("document.querySelector('.timeline')")
+    tab.value("document.querySelector('audio').addEventListener('seeked', () => window.sought = 1)")
+    box = tab.page.locator(".timeline").bounding_box()
+    assert box is not None
+    tab.page.mouse.click(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.5)
+    tab.until("window.sought && !document.querySelector('audio').paused")
+    assert 1.5 < tab.value("document.querySelector('audio').currentTime") <= 3
+    assert tab.problems == []
+    assert {asked.partition(":")[0] for asked in tab.asked} <= {"file", "about", "data"}
 
 
 def test_peaks_are_the_largest_of_each_stretch(tmp_path: Path) -> None:
@@ -463,3 +493,73 @@ def test_the_answer_is_cut_out_of_the_text_by_its_letters() -> None:
     assert marked("\U0001f600 it is B.", (8, 9)) == ["\U0001f600 it is ", "B", "."]
     assert marked("short", (4, 9)) == ["short", "", ""]
     assert marked("none", None) == ["none", "", ""]
+
+
+def test_an_open_trial_keeps_the_focus_and_gives_it_back(tmp_path: Path, tab: Tab) -> None:
+    folder, _ = spoken(tmp_path)
+    with folder:
+        show(tab, page_on(folder))
+    tab.value("document.querySelector('[data-sort=item]').focus()")
+    tab.value("document.querySelector('.rows .row').click()")
+    tab.until("document.querySelector('#said')")
+    inside = "document.getElementById('trial').contains(document.activeElement)"
+    assert tab.value(inside)
+    reached = set()
+    for _press in range(12):
+        tab.page.keyboard.press("Tab")
+        assert tab.value(f"{inside} || document.activeElement === document.body")
+        reached.add(tab.value("document.activeElement.tagName"))
+    assert {"BUTTON", "AUDIO"} <= reached
+    tab.page.keyboard.press("Escape")
+    assert tab.value("document.activeElement.dataset.sort") == "item"
+    assert tab.value("document.getElementById('main').inert") is False
+    assert tab.problems == []
+
+
+def test_drift_cold_turns_and_outliers_stand_on_the_page_with_links_to_their_trials(
+    tmp_path: Path, tab: Tab
+) -> None:
+    rows = [trial("q00", number=0, first_audible_ms=1500.0)]
+    rows += [trial(f"q{n:02}", first_audible_ms=400.0 + 5 * n) for n in range(30)]
+    rows.append(trial("q99", first_audible_ms=4000.0))
+    with build(tmp_path, [], rows, []) as folder:
+        show(tab, page_on(folder))
+    shown = tab.value(
+        "[...document.querySelectorAll('#course tbody td')].map((cell) => cell.textContent)"
+    )
+    assert shown[6:8] == ["1\u2009500 n 1", "475"]
+    assert shown[8:] == ["1", "bot/demo/q99/clean/1 4\u2009000 ms"]
+    tab.value("document.querySelector('#course a').click()")
+    tab.until("document.querySelector('#trial h2')")
+    assert tab.value("document.querySelector('#trial h2').textContent").startswith("q99")
+    assert tab.problems == []
+
+
+def test_published_figures_stand_on_the_page(tmp_path: Path, tab: Tab) -> None:
+    folder, _ = spoken(tmp_path)
+    table = {
+        "title": "Table <1>",
+        "judge": "",
+        "unit": "percent",
+        "columns": ["STEM"],
+        "systems": [{"system": "Paper", "size": "7B", "figures": ["61.2"], "notes": {"STEM": "?"}}],
+        "yours": [
+            {
+                "endpoint": "bot",
+                "judge": "",
+                "size": "",
+                "figures": [{"value": 0.5, "low": 0.4, "high": 0.6, "items": 9, "text": "50.0"}],
+            }
+        ],
+    }
+    told: Row = {"about": "A & B", "source": "S", "warnings": ["w"], "caveats": [], "tables": []}
+    told["tables"] = [table]
+    with folder:
+        summary = summarised(folder) | {"published": told}
+        page = folder.path / "report.html"
+        show(tab, report_html.write_page([folder], [summary], page))
+    shown = tab.value(
+        "[...document.querySelectorAll('#published td')].map((cell) => cell.textContent)"
+    )
+    assert shown == ["Paper", "7B", "61.2 *", "bot", "–", "50.0 [40 to 60] (n 9)"]  # noqa: RUF001
+    assert tab.problems == []

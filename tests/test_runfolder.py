@@ -167,7 +167,7 @@ def test_a_row_without_a_key_is_one_line(tmp_path: Path) -> None:
 def test_a_key_of_another_kind_is_one_line(tmp_path: Path) -> None:
     with _created(tmp_path) as folder:
         folder.append("trials", {**_trial("q1"), "attempt": "first"})
-        with pytest.raises(UserError, match="row 1: its key, attempt or status is of another"):
+        with pytest.raises(UserError, match="jsonl:1: its attempt is not a whole number; restore"):
             folder.newest()
 
 

@@ -14,7 +14,13 @@ from needs import needs
 
 from voxmeter.client.audio import to_pcm16
 from voxmeter.client.builtin import serving
-from voxmeter.client.calibrate import DUPLEX_DELAY_MS, OPUS_SPREAD_MS, Budget, calibrate
+from voxmeter.client.calibrate import (
+    DUPLEX_DELAY_MS,
+    OPUS_SPREAD_MS,
+    Budget,
+    calibrate,
+    folder_for,
+)
 from voxmeter.client.capture import Utterance
 from voxmeter.client.cli import main
 from voxmeter.client.finish import finish
@@ -108,9 +114,15 @@ def test_each_kind_that_can_be_served_can_be_calibrated(
 ) -> None:
     installed(kind, turn_end)
     budget = Budget(1, seconds=0.1)
-    found = calibrate(
-        [question(24_000)], tmp_path, sessions=[1], budget=budget, protocol=kind, turn_end=turn_end
-    )
+    with folder_for(tmp_path, [1], budget, kind, turn_end) as folder:
+        found = calibrate(
+            [question(24_000)],
+            folder,
+            sessions=[1],
+            budget=budget,
+            protocol=kind,
+            turn_end=turn_end,
+        )
     assert found.failed == 0
     traits = target(kind, turn_end).traits()
     assert (found.protocol, found.latency_kind) == (kind, traits.latency_kind)

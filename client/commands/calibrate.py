@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="stop after about S seconds (default: when all trials are made, some minutes)",
     )
-    parser.add_argument("--out", metavar="DIR", help="keep logs, audio and the truth log here")
+    parser.add_argument(
+        "--out", metavar="DIR", help="keep a run folder in DIR: for `voxmeter compare` and `report`"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -56,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     import tempfile
     from pathlib import Path
 
-    from voxmeter.client.calibrate import Budget, calibrate
+    from voxmeter.client import calibration_run
+    from voxmeter.client.calibrate import Budget, calibrate, folder_for
     from voxmeter.client.calibration import keep
-    from voxmeter.client.jsonlines import disk
 
     sessions = _sessions(args.sessions)
     _positive("--trials", args.trials, at_least=1)
@@ -70,21 +72,23 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         print(_intention(args.protocol, sessions, budget), flush=True)
     with tempfile.TemporaryDirectory(prefix="voxmeter-") as temporary:
-        folder = Path(args.out) if args.out else Path(temporary)
-        with disk(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        result = calibrate(
-            _questions(_QUESTION_S),
-            folder,
-            whole=_questions(_WHOLE_S),
-            sessions=sessions,
-            budget=budget,
-            protocol=args.protocol,
-            turn_end=args.turn_end,
-        )
-        # What reports show is this machine's plain error.
-        usual = (args.protocol, result.latency_kind) == (_PROTOCOL, "server-vad")
-        found = keep(result, folder if args.out else None, for_reports=usual)
+        parent = Path(args.out or temporary)
+        with folder_for(parent, sessions, budget, args.protocol, args.turn_end) as folder:
+            result = calibrate(
+                _questions(_QUESTION_S),
+                folder,
+                whole=_questions(_WHOLE_S),
+                sessions=sessions,
+                budget=budget,
+                protocol=args.protocol,
+                turn_end=args.turn_end,
+            )
+            # What reports show is this machine's plain error.
+            usual = (args.protocol, result.latency_kind) == (_PROTOCOL, "server-vad")
+            found = keep(result, folder.path if args.out else None, for_reports=usual)
+            if args.out:
+                calibration_run.summarise(folder)
+                found["folder"] = str(folder.path)
     _print(result, found, as_json=args.json)
     return 0 if result.errors else 3  # the metronome answered nothing that could be compared
 
@@ -99,6 +103,8 @@ def _print(result: Calibration, found: dict[str, object], *, as_json: bool) -> N
         return
     for line in lines(result):
         print(line)
+    if "folder" in found:
+        print(found["folder"])
 
 
 def _intention(protocol: str, sessions: Sequence[int], budget: Budget) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any
 
 
@@ -35,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(f"--{name}", metavar="FILE", help=f"write {text}; - is standard output")
     parser.add_argument(
+        "--html", metavar="FILE", help="write a page of both runs: what moved, each trial to hear"
+    )
+    parser.add_argument(
         "--force", action="store_true", help="compare what is otherwise refused, with a warning"
     )
 
@@ -50,8 +53,20 @@ def run(args: argparse.Namespace) -> int:
     """
     from voxmeter.client import compare_output
     from voxmeter.client.compare import compare_runs
+    from voxmeter.client.endpoint_map import read_map
+    from voxmeter.client.terminal import printable
+    from voxmeter.endpoints.errors import UserError
 
-    mapped = _mapped(args.map)
+    places = [args.json, args.junit, args.markdown, args.html]
+    given = [place for place in places if place is not None]
+    twice = next((place for place in given if given.count(place) > 1), None)
+    if twice is not None:
+        told = f"{printable(twice, 60)!r} is given for two forms"
+        raise UserError("compare", told, "write each form to a place of its own")
+    if args.html == "-":
+        cure = "name a file, as --html compare.html"
+        raise UserError("--html -", "a page is more than one file", cure)
+    mapped = read_map(args.map)
     found = compare_runs(args.base, args.new, mapped=mapped, bench=args.gate, force=args.force)
     forms = {
         "json": compare_output.json_text,
@@ -63,27 +78,13 @@ def run(args: argparse.Namespace) -> int:
         compare_output.show(found.document)
     for name, place in wanted.items():
         _write(place, forms[name](found.document))
+    if args.html is not None:
+        page = _page(args, mapped, found.document)
+        if "-" not in wanted.values():
+            print(f"page: {page}")
     if found.status == 2:
         _complain(found.document)
     return found.status
-
-
-def _mapped(words: Sequence[str]) -> dict[str, str]:
-    from voxmeter.client.terminal import printable
-    from voxmeter.endpoints.errors import UserError
-
-    mapped: dict[str, str] = {}
-    for word in words:
-        old, equals, new = word.partition("=")
-        if not (old and equals and new):
-            found = f"{printable(word, 60)!r} is not OLD=NEW"
-            raise UserError("--map", found, "write --map base-endpoint=new-endpoint")
-        if old in mapped:
-            raise UserError("--map", f"{printable(old, 60)!r} is given twice", "pair it once")
-        if new in mapped.values():
-            raise UserError("--map", f"{printable(new, 60)!r} is given twice", "pair it once")
-        mapped[old] = new
-    return mapped
 
 
 def _write(place: str, text: str) -> None:
@@ -95,6 +96,23 @@ def _write(place: str, text: str) -> None:
         sys.stdout.write(text)
     else:
         write_file(Path(place), iter([text]))
+
+
+def _page(args: argparse.Namespace, mapped: Mapping[str, str], document: Mapping[str, Any]) -> Path:
+    from contextlib import ExitStack
+
+    from voxmeter.client.report import summarised, write_page
+    from voxmeter.client.report_html import Pairing
+    from voxmeter.client.runfolder import RunFolder
+    from voxmeter.client.scoring_progress import ScoringProgress
+
+    runs = {path.resolve(): path for path in (args.base, args.new)}  # one run, or two
+    pairing = Pairing(mapped, document)
+    with ExitStack() as stack:
+        folders = [stack.enter_context(RunFolder.open(path)) for path in runs.values()]
+        tell = stack.enter_context(ScoringProgress())
+        summaries = [summarised(folder) for folder in folders]
+        return write_page(folders, summaries, Path(args.html), pairing, tell)
 
 
 def _complain(document: Mapping[str, Any]) -> None:

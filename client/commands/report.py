@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from voxmeter.client.runfolder import RunFolder
 
@@ -34,8 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--published",
         metavar="NAME",
-        help="set the published figures of a benchmark beside these, in md and json (adu-bench, "
-        "air-bench, voxeval, ...)",
+        help="set the published figures of a benchmark beside these, in html, md and json "
+        "(adu-bench, air-bench, voxeval, ...)",
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        help="in a page of several runs, pair endpoint OLD of the first with endpoint NEW of the "
+        "others; may be given again",
     )
 
 
@@ -50,10 +59,12 @@ def run(args: argparse.Namespace) -> int:
     """
     from contextlib import ExitStack
 
+    from voxmeter.client.endpoint_map import read_map
     from voxmeter.client.report import formats, text_of
     from voxmeter.client.runfolder import RunFolder
 
     wanted = formats(args.format)
+    mapped = read_map(args.map)
     if "html" in wanted:
         _page_has_a_place(args)
     if args.published is not None:
@@ -68,13 +79,30 @@ def run(args: argparse.Namespace) -> int:
         ]
         for kind in wanted:
             if kind == "html":
-                _page(folders, args, several=len(wanted) > 1)
+                _page(folders, args, mapped, several=len(wanted) > 1)
             elif args.output is None and kind in _IN_FOLDER:
                 _into_folders(folders, args.published)
             else:
                 pieces = text_of(kind, folders, args.published)
                 _elsewhere(kind, pieces, args.output, several=len(wanted) > 1)
     return 0
+
+
+def _both_there(mapped: Mapping[str, str], summaries: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse to pair an endpoint that is not there."""
+    from voxmeter.client.terminal import printable
+    from voxmeter.endpoints.errors import UserError
+
+    first, *others = ({str(cell["endpoint"]) for cell in one["cells"]} for one in summaries)
+    for names, there, where in (
+        (mapped.keys(), first, "the first run has no"),
+        (mapped.values(), set().union(*others), "no later run has an"),
+    ):
+        for name in names:
+            if name not in there:
+                shown = ", ".join(printable(one, 40) for one in sorted(there)) or "none"
+                found = f"{where} endpoint {printable(name, 40)!r}"
+                raise UserError("--map", found, f"name one that is there: {shown}")
 
 
 def _page_has_a_place(args: argparse.Namespace) -> None:
@@ -88,14 +116,25 @@ def _page_has_a_place(args: argparse.Namespace) -> None:
         raise UserError("--format html", found, cure)
 
 
-def _page(folders: Sequence[RunFolder], args: argparse.Namespace, *, several: bool) -> None:
-    from voxmeter.client.report import summarised
-    from voxmeter.client.report_html import write_page
+def _page(
+    folders: Sequence[RunFolder],
+    args: argparse.Namespace,
+    mapped: Mapping[str, str],
+    *,
+    several: bool,
+) -> None:
+    from voxmeter.client.report import summarised, write_page
+    from voxmeter.client.report_html import Pairing
+    from voxmeter.client.scoring_progress import ScoringProgress
 
     path = folders[0].path / "report.html"
     if args.output is not None:
         path = _file("html", args.output, several=several)
-    print(write_page(folders, [summarised(folder, args.published) for folder in folders], path))
+    with ScoringProgress() as tell:
+        summaries = [summarised(folder, args.published) for folder in folders]
+        _both_there(mapped, summaries)
+        page = write_page(folders, summaries, path, Pairing(mapped), tell)
+    print(page)
 
 
 def _into_folders(folders: Sequence[RunFolder], published: str | None) -> None:

@@ -142,8 +142,8 @@ def _finish(
         reader = None if args.ray is None else stack.enter_context(_readers(prepared))
         progress = stack.enter_context(ScoringProgress(quiet=args.quiet or args.json))
         summary = score_run(folder, prepared.bench, transcriber=reader, progress=progress)
-    published.scored(summary)
-    write_reports(folder, summary)
+        published.scored(summary)
+        write_reports(folder, summary, progress)
     if args.json:
         print(json.dumps(summary))
     elif not args.quiet:

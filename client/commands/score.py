@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
                 prompts_anew=args.bench is not None,
                 progress=progress,
             )
-        write_reports(folder, summary)
+            write_reports(folder, summary, progress)
         if not args.quiet:
             print_report(folder, summary)
     return exit_status(summary)

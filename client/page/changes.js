@@ -1,60 +1,93 @@
-// Two runs side by side: what each item took and whether it was right, then and now.
+// Two sides by side: what each item took and whether it was right, then and now.
 const MOVED = 25;
+const compared = data.pairing.found;
+const oneRun = Boolean(compared) && !many; // two endpoints of one run
+const sides = compared ? [[0, data.runs.length - 1]] : data.runs.slice(1).map((_, number) => [0, number + 1]);
+const sideName = (run, now) => (compared ? (now ? "new" : "base") : data.runs[run].letter);
 
-const namesAcross = trials.cells.map(([, ...cell]) => JSON.stringify(cell));
-
-function meansOf(run, metric) {
-  const found = new Map();
-  for (let row = 0; row < total; row += 1) {
-    if (cellOf(row)[0] !== run || statusOf(row) === "warm-up") continue;
-    const name = namesAcross[trials.cell[row]] + "\n" + trials.item[row];
-    const one = found.get(name) || { sum: 0, n: 0, right: 0, scored: 0, row };
-    if (counted(row) && known((trials[metric] || [])[row])) { one.sum += trials[metric][row]; one.n += 1; }
-    if (known(trials.right[row])) { one.right += trials.right[row]; one.scored += 1; }
-    found.set(name, one);
-  }
-  return found;
-}
-const kindOf = (run, [endpoint, suite, condition]) => (cells.find((cell) => cell.run === run && cell.endpoint === endpoint
-  && cell.suite === suite && cell.condition === condition) || {}).latency_kind;
-
-// Items that both runs asked; a change of latency only where both measured the same kind of it.
-function pairsOf(run, metric) {
-  const [before, after] = [meansOf(0, metric), meansOf(run, metric)];
-  return [...after].filter(([name]) => before.has(name)).map(([name, now]) => {
-    const was = before.get(name), parts = [...JSON.parse(name.slice(0, name.indexOf("\n"))), trials.item[now.row]];
-    const timed = was.n && now.n && kindOf(0, parts) === kindOf(run, parts);
-    const scored = was.scored && now.scored;
-    return { parts, was, now, change: timed ? now.sum / now.n - was.sum / was.n : null,
-      flip: scored ? now.right / now.scored - was.right / was.scored : null };
+// What a cell is called on one side of a comparison; null where it is on the other side alone.
+function namesOf(run, now) {
+  return trials.cells.map(([ofRun, endpoint, suite, condition]) => {
+    if (ofRun !== run) return null;
+    if (!oneRun) return JSON.stringify([pairName(run, endpoint), suite, condition]);
+    const [old, other] = now ? [renamedBack.get(endpoint), endpoint] : [endpoint, renamed.get(endpoint)];
+    return known(old) && known(other) ? JSON.stringify([`${old} → ${other}`, suite, condition]) : null;
   });
 }
 
-function changesChart(metric, chosenRun) {
-  const run = Number(chosenRun), pairs = pairsOf(run, metric);
+function meansOf(run, metric, now) {
+  const found = new Map(), names = namesOf(run, now), column = trials[metric] || [];
+  for (let row = 0; row < total; row += 1) {
+    const cell = names[trials.cell[row]];
+    if (cell === null || statusOf(row) === "warm-up") continue;
+    const name = cell + "\n" + trials.item[row];
+    let one = found.get(name);
+    if (!one) { one = { sum: 0, n: 0, right: 0, scored: 0, row }; found.set(name, one); }
+    if (known(column[row]) && counted(row)) { one.sum += column[row]; one.n += 1; }
+    if (known(trials.right[row])) { one.right += trials.right[row]; one.scored += 1; }
+  }
+  return found;
+}
+const cellAt = (row) => { const [run, endpoint, suite, condition] = cellOf(row); return cells.find((cell) => cell.run === run && cell.endpoint === endpoint && cell.suite === suite && cell.condition === condition) || {}; };
+function refusedAt(row) {
+  const [, endpoint, suite, condition] = cellOf(row);
+  const cell = compared && compared.cells.find((one) => one.endpoint === endpoint && one.suite === suite && one.condition === condition);
+  return (cell && cell.refused) || {};
+}
+
+// Items that both sides asked; a change of latency only where both measured the same kind of it.
+const pairsKept = new Map();
+function pairsOf(base, run, metric) {
+  const kept = `${base} ${run} ${metric}`;
+  if (pairsKept.has(kept)) return pairsKept.get(kept);
+  const [before, after] = [meansOf(base, metric, false), meansOf(run, metric, true)];
+  const facts = new Map();
+  const found = [];
+  for (const [name, now] of after) {
+    const was = before.get(name);
+    if (!was) continue;
+    const cell = name.slice(0, name.indexOf("\n"));
+    if (!facts.has(cell)) facts.set(cell, { parts: JSON.parse(cell), alike: cellAt(was.row).latency_kind === cellAt(now.row).latency_kind, refused: refusedAt(now.row) });
+    const { parts, alike, refused } = facts.get(cell);
+    found.push({ parts, item: trials.item[now.row], was, now,
+      change: was.n && now.n && alike && !refused.latency ? now.sum / now.n - was.sum / was.n : null,
+      flip: was.scored && now.scored && !refused.answers ? now.right / now.scored - was.right / was.scored : null });
+  }
+  pairsKept.set(kept, found);
+  return found;
+}
+
+function changesChart(metric, side, order) {
+  const [base, run] = sides[Number(side)], pairs = pairsOf(base, run, metric);
   const shape = /_ms$/.test(metric) ? whole : plain;
   const signed = (value) => (value > 0 ? "+" : "") + shape(value).replace("-", "−");
   const names = distinct(pairs.map((pair) => pair.parts[0]));
-  const boxes = names.map((endpoint) => ({ endpoint, values: pairs.filter((pair) => pair.parts[0] === endpoint && known(pair.change)).map((pair) => pair.change).sort((a, b) => a - b) }))
-    .filter((one) => one.values.length)
-    .map((one) => ({ name: `${one.endpoint}  ${data.runs[run].letter} − ${data.runs[0].letter}`, color: seriesOf(run, one.endpoint).color, n: one.values.length, box: [0, 0.25, 0.5, 0.75, 1].map((share) => quantile(one.values, share)) }));
+  const boxes = names.map((endpoint) => {
+    const mine = pairs.filter((pair) => pair.parts[0] === endpoint && known(pair.change));
+    return { endpoint, row: mine.length ? mine[0].now.row : -1, values: mine.map((pair) => pair.change).sort((a, b) => a - b) };
+  }).filter((one) => one.values.length)
+    .map((one) => ({ name: `${one.endpoint}  ${sideName(run, true)} − ${sideName(base, false)}`, color: cellSeries[trials.cell[one.row]].color, n: one.values.length, box: [0, 0.25, 0.5, 0.75, 1].map((share) => quantile(one.values, share)) }));
   const moved = pairs.filter((pair) => pair.flip || pair.change)
-    .sort((a, b) => Math.abs(b.flip || 0) - Math.abs(a.flip || 0) || Math.abs(b.change || 0) - Math.abs(a.change || 0)).slice(0, MOVED);
+    .map((pair) => ({ ...pair, by: [Math.abs(pair.flip || 0), Math.abs(pair.change || 0)] }))
+    .sort((a, b) => (order === "latency" ? b.by[1] - a.by[1] : b.by[0] - a.by[0] || b.by[1] - a.by[1])).slice(0, MOVED);
   const share = (one) => (one.scored ? (one.scored === 1 ? ["wrong", "right"][one.right] : `${one.right} of ${one.scored}`) : "–");
   const mean = (one) => (one.n ? shape(one.sum / one.n) : "–");
-  const link = (of, one) => el("a", { href: `#${of}:${trials.key[one.row]}` }, data.runs[of].letter);
+  const link = (of, one, now) => el("a", { href: keyAddress(of, trials.key[one.row]) }, sideName(of, now));
   return [boxes.length > 0 && boxChart(boxes, shape),
-    moved.length > 0 && table(["endpoint", "suite", "condition", "item", "was right", "is right", "was", "is", "change", "hear"],
-      moved.map(({ parts, was, now, change, flip }) => [...parts.slice(0, 3), cut(parts[3], 40), share(was), el("span", { class: flip > 0 ? "good" : flip < 0 ? "bad" : null }, share(now)),
-        mean(was), mean(now), known(change) ? signed(change) : "–", [link(0, was), " ", link(run, now)]]), [4, 5, 6, 7, 8, 9])];
+    moved.length > 0 ? table(["endpoint", "suite", "condition", "item", "was right", "is right", "was", "is", "change", "hear"],
+      moved.map(({ parts, item, was, now, change, flip }) => [...parts.map((one) => cut(one, 40)), cut(item, 40), share(was), el("span", { class: flip > 0 ? "good" : flip < 0 ? "bad" : null }, share(now)),
+        mean(was), mean(now), known(change) ? signed(change) : "–", [link(base, was, false), " ", link(run, now, true)]]), [4, 5, 6, 7, 8, 9])
+      : el("p", { class: "note" }, "Nothing moved that can be compared.")];
 }
 
 function changesPart() {
-  if (!many || !data.runs.some((_, run) => run && pairsOf(run, ordered[0] || "").length)) return null;
-  const timed = (run, name) => trials[name].some((value, row) => known(value) && cellOf(row)[0] === run);
-  const metrics = ordered.filter((name) => timed(0, name) && data.runs.some((_, run) => run && timed(run, name)));
-  if (!metrics.length) return null;
-  const runs = data.runs.map((run, number) => [String(number), `${run.letter} against ${data.runs[0].letter}`]).slice(1);
-  return part("changes", "What moved", `Each item that ${data.runs[0].letter} and another run share under the same names, its mean now less its mean then: boxes over items, right of zero is slower. Below, answers that changed, then the largest changes of latency; voxmeter compare says which are real.`,
-    chosen(changesChart, [["latency", metrics.map(named)], ["runs", runs]]));
+  if (!sides.length) return null;
+  const metrics = ordered.filter((name) => sides.every(([base, run]) => [base, run].every((one) => trials[name].some((value, row) => known(value) && cellOf(row)[0] === one))));
+  const pairs = sides.map(([base, run], number) => [String(number), `${sideName(run, true)} against ${sideName(base, false)}`]).filter(([number]) => pairsOf(...sides[number], metrics[0] || "").length);
+  if (!pairs.length) return null;
+  const lost = compared ? compared.gates.filter((gate) => gate.verdict === "failed").map((gate) => gate.metric) : [];
+  const orders = [["answers", "answers that changed"], ["latency", "largest changes of latency"]];
+  if (lost.length && lost.every((name) => /_ms$/.test(name))) orders.reverse(); // what failed the gate comes first
+  return later("changes", "What moved", `Each item that both sides share, its mean now less its mean then: boxes over items, right of zero is slower. Below, the answers that changed and the largest changes of latency, each to be heard on both sides${compared ? "" : "; voxmeter compare says which are real"}.`,
+    () => chosen(changesChart, [["latency", metrics.length ? metrics.map(named) : [["", "none"]]], ["sides", pairs], ["first", orders]]));
 }

@@ -1,7 +1,7 @@
 // Charts as plain SVG, from the figures of the summaries and from the list of trials.
 const trials = data.trials;
 const total = trials.key.length;
-const cellNames = trials.cells.map((cell) => JSON.stringify(cell));
+const cellSeries = trials.cells.map(([run, endpoint]) => seriesOf(run, endpoint));
 const cellOf = (row) => trials.cells[trials.cell[row]];
 const statusOf = (row) => trials.words[trials.status[row]];
 const counted = (row) => trials.valid[row] && ["ok", "truncated"].includes(statusOf(row));
@@ -77,14 +77,11 @@ function scatterChart(metric) {
 function samplesOf(metric, suite, condition) {
   const column = trials[metric];
   const found = new Map(series.map((one) => [one, []]));
+  const into = trials.cells.map(([, , ofSuite, ofCondition], cell) => ((suite && suite !== ofSuite) || (condition && condition !== ofCondition) ? null : found.get(cellSeries[cell])));
   for (let row = 0; row < total; row += 1) {
-    if (!known(column[row]) || !counted(row)) continue;
-    const [run, endpoint, ofSuite, ofCondition] = cellOf(row);
-    if ((suite && suite !== ofSuite) || (condition && condition !== ofCondition)) continue;
-    const values = found.get(seriesOf(run, endpoint));
-    if (values) values.push(column[row]);
+    if (known(column[row]) && into[trials.cell[row]] && counted(row)) into[trials.cell[row]].push(column[row]);
   }
-  return [...found].filter(([, values]) => values.length).map(([one, values]) => [one, values.sort((a, b) => a - b)]);
+  return [...found].filter(([, values]) => values.length).map(([one, values]) => [one, [...Float64Array.from(values).sort()]]);
 }
 
 function latencyChart(metric, suite, condition) {
@@ -147,7 +144,7 @@ function groupChart(suite, condition) {
         svg("rect", { class: "bar", x: left, y: at, width: Math.max(1, x(entry.value) - left), height: bar, rx: 1.5 }),
         known(entry.low) && svg("line", { class: "whisker", x1: x(entry.low), x2: x(entry.high), y1: at + bar / 2, y2: at + bar / 2 }),
         label(width - 4, at + bar - 1, `${percent(entry.value)} · n ${entry.n}`, { "text-anchor": "end", class: "ink" }),
-        svg("title", null, `${seriesOf(cell.run, cell.endpoint).name}, ${names.join(" / ")}: ${percent(entry.value)}`));
+        svg("title", null, `${seriesOf(cell.run, cell.endpoint).name}, ${cut(names.join(" / "), 300)}: ${percent(entry.value)}`));
     });
     const middle = (top + y) / 2 + 3;
     y += gap;
@@ -182,28 +179,25 @@ function boxChart(rows, shape) {
 function differences(metric) {
   const column = trials[metric];
   const base = conditions.includes("clean") ? "clean" : conditions[0];
-  const means = new Map();
+  const means = trials.cells.map(() => new Map());
   for (let row = 0; column && row < total; row += 1) {
     if (!known(column[row]) || !counted(row)) continue;
-    const name = cellNames[trials.cell[row]];
-    if (!means.has(name)) means.set(name, new Map());
-    const items = means.get(name);
-    const [sum, count] = items.get(trials.item[row]) || [0, 0];
-    items.set(trials.item[row], [sum + column[row], count + 1]);
+    const items = means[trials.cell[row]], one = items.get(trials.item[row]);
+    if (one) { one.sum += column[row]; one.n += 1; } else items.set(trials.item[row], { sum: column[row], n: 1 });
   }
-  const rows = [];
-  for (const [name, items] of means) {
-    const [run, endpoint, suite, condition] = JSON.parse(name);
-    const clean = means.get(JSON.stringify([run, endpoint, suite, base]));
-    if (condition === base || !clean) continue;
-    const found = [...items].filter(([item]) => clean.has(item))
-      .map(([item, [sum, count]]) => sum / count - clean.get(item)[0] / clean.get(item)[1]).sort((a, b) => a - b);
-    if (!found.length) continue;
-    const one = seriesOf(run, endpoint);
-    rows.push({ name: `${one.name}  ${suites.length > 1 ? suite + " · " : ""}${condition} − ${base}`, color: one.color, n: found.length,
-      box: [0, 0.25, 0.5, 0.75, 1].map((share) => quantile(found, share)) });
-  }
-  return rows;
+  return trials.cells.flatMap(([run, endpoint, suite, condition], cell) => {
+    const clean = means[trials.cells.findIndex((one) => one[0] === run && one[1] === endpoint && one[2] === suite && one[3] === base)];
+    if (condition === base || !clean) return [];
+    const found = [];
+    for (const [item, { sum, n }] of means[cell]) {
+      const was = clean.get(item);
+      if (was) found.push(sum / n - was.sum / was.n);
+    }
+    if (!found.length) return [];
+    found.sort((a, b) => a - b);
+    return [{ name: `${cellSeries[cell].name}  ${suites.length > 1 ? suite + " · " : ""}${condition} − ${base}`, color: cellSeries[cell].color, n: found.length,
+      box: [0, 0.25, 0.5, 0.75, 1].map((share) => quantile(found, share)) }];
+  });
 }
 
 function gapChart() {

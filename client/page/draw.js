@@ -21,8 +21,8 @@ const svg = (tag, attributes, ...children) => put(document.createElementNS(SVG, 
 const label = (x, y, text, more) => svg("text", { x, y, ...more }, text);
 
 const known = (value) => value !== null && value !== undefined;
-const whole = (value) => Math.round(value).toLocaleString("en-US").replaceAll(",", "\u2009");
-const plain = (value) => Math.abs(value) >= 1000 ? whole(value) : String(Number(value.toPrecision(3)));
+const whole = (value) => Math.abs(value) < 1e15 ? String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u2009") : value.toPrecision(3);
+const plain = (value) => typeof value !== "number" ? cut(String(value), 40) : Math.abs(value) >= 1000 ? whole(value) : String(Number(value.toPrecision(3)));
 const percent = (value) => (100 * value).toFixed(1) + "%";
 const asMs = (value) => whole(value) + " ms";
 
@@ -43,6 +43,25 @@ function table(heads, rows, numeric) {
 
 function part(id, heading, note, ...content) {
   return el("section", { class: "part", id }, el("h2", null, heading), note && el("p", { class: "note" }, note), content);
+}
+
+// Pictures are drawn once the table and the list stand on the screen, one part after another.
+const undrawn = [];
+function later(id, heading, note, draw) {
+  const section = part(id, heading, note);
+  undrawn.push({ section, draw });
+  return section;
+}
+function drawNext() {
+  const { section, draw } = undrawn.shift();
+  const content = [draw()].flat(Infinity).filter(Boolean);
+  if (content.length) { section.append(...content); return; }
+  section.remove();
+  for (const link of document.querySelectorAll("nav a")) if (link.getAttribute("href") === "#" + section.id) link.remove();
+}
+function drawAll() {
+  while (undrawn.length) drawNext();
+  document.documentElement.dataset.drawn = "true";
 }
 
 function chooser(name, options, chosen, act) {
@@ -67,6 +86,12 @@ const seriesOf = (run, endpoint) => series.find((one) => one.run === run && one.
 const legend = (shown) => el("div", { class: "legend" }, shown.map((one) => el("div", { class: one.color },
   el("i", { class: "dot" }), el("span", null, one.name, one.control ? " (control)" : ""))));
 
+// Endpoints that are one under two names: OLD of the first run, NEW of the others.
+const renamed = new Map(Object.entries(data.pairing.mapped));
+const renamedBack = new Map([...renamed].map(([old, now]) => [now, old]));
+const pairName = (run, endpoint) => (run === 0 && renamed.has(endpoint) ? `${endpoint} → ${renamed.get(endpoint)}`
+  : run > 0 && renamedBack.has(endpoint) ? `${renamedBack.get(endpoint)} → ${endpoint}` : endpoint);
+
 const cells = data.runs.flatMap((run, number) => run.cells.map((cell) => ({ ...cell, run: number })));
 // The latency that matters most comes first wherever one is chosen.
 const FIRST = ["first_audible_ms", "first_packet_ms", "first_text_ms"];
@@ -79,11 +104,12 @@ const place = (cell) => [suites.length > 1 || conditions.length === 1 ? cell.sui
 
 function ticks(low, high, count) {
   const span = high - low || 1;
+  if (!Number.isFinite(span) || low + span / count === low) return [low];
   const rough = span / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
   const found = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Number(at.toPrecision(12)));
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9 && found.length < 100; at += step) found.push(Number(at.toPrecision(12)));
   return found;
 }
 function scale(low, high, from, to) {

@@ -21,8 +21,9 @@ function headline() {
       at(cell, first, "p50"), at(cell, first, "p90"), at(cell, "first_packet_ms", "p50"), at(cell, "reply_ms", "p50")]
       .filter((one, index) => judged || index !== 6)), heads.map((_, index) => index).filter((index) => index > 2));
   }
-  const rows = distinct(cells.map((cell) => JSON.stringify([cell.endpoint, cell.suite, cell.condition])));
-  const of = (name, run) => cells.find((cell) => cell.run === run && JSON.stringify([cell.endpoint, cell.suite, cell.condition]) === name);
+  const nameOf = (cell) => JSON.stringify([pairName(cell.run, cell.endpoint), cell.suite, cell.condition]);
+  const rows = distinct(cells.map(nameOf));
+  const of = (name, run) => cells.find((cell) => cell.run === run && nameOf(cell) === name);
   return el("table", null,
     el("thead", null,
       el("tr", null, el("th", { colspan: 3 }), ["ok / planned", "accuracy", `${called} p50, ms`].map((name) => el("th", { class: "group", colspan: data.runs.length }, name))),
@@ -54,7 +55,7 @@ function latencyPart() {
   const kinds = distinct(series.map((one) => one.kind).filter(Boolean));
   const note = "Left of a curve lies the share of trials that were faster; below, every trial, with the median as a point. Trials whose latency this machine spoiled are left out."
     + (kinds.length > 1 ? ` Kinds of latency are not to be compared with each other: ${series.map((one) => `${one.name} ${one.kind}`).join(", ")}.` : "");
-  return part("latency", "Latency", note, chosen(latencyChart, [["latency", metrics.map(named)], ["suite", every(suites)], ["condition", every(conditions)]]), figures(metrics));
+  return later("latency", "Latency", note, () => [chosen(latencyChart, [["latency", metrics.map(named)], ["suite", every(suites)], ["condition", every(conditions)]]), figures(metrics)]);
 }
 
 function figures(metrics) {
@@ -87,19 +88,20 @@ function analysisBoxes(shown, run, endpoint) {
 }
 
 function conditionsPart() {
-  const metrics = ordered.filter((name) => differences(name).length);
-  const boxes = metrics.length > 0 && [el("h3", null, "Change of latency, item by item"),
-    el("p", { class: "note" }, "For each item, its mean under a condition less its mean without: lowest, quartiles, highest. Right of zero is slower."),
-    chosen((metric) => boxChart(differences(metric), /_ms$/.test(metric) ? whole : plain), [["latency", metrics.map(named)]])];
-  const own = analysisTables();
-  return boxes || own.length ? part("conditions", "Conditions", null, boxes, own) : null;
+  if (conditions.length < 2 && !data.runs.some((run) => (run.analyses || []).length)) return null;
+  return later("conditions", "Conditions", null, () => {
+    const metrics = conditions.length > 1 ? ordered.filter((name) => differences(name).length) : [];
+    return [metrics.length > 0 && [el("h3", null, "Change of latency, item by item"),
+      el("p", { class: "note" }, "For each item, its mean under a condition less its mean without: lowest, quartiles, highest. Right of zero is slower."),
+      chosen((metric) => boxChart(differences(metric), /_ms$/.test(metric) ? whole : plain), [["latency", metrics.map(named)]])], analysisTables()];
+  });
 }
 
 function groupsPart() {
   const withGroups = cells.filter((cell) => cell.groups.length && !cell.control);
   if (!withGroups.length) return null;
   const of = distinct(withGroups.map((cell) => cell.suite)), under = distinct(withGroups.map((cell) => cell.condition));
-  return part("groups", "Groups", "Accuracy in each group of the suite, with its 95 % interval.", chosen(groupChart, [["suite", of.map((one) => [one, one])], ["condition", under.map((one) => [one, one])]]));
+  return later("groups", "Groups", "Accuracy in each group of the suite, with its 95 % interval.", () => chosen(groupChart, [["suite", of.map((one) => [one, one])], ["condition", under.map((one) => [one, one])]]));
 }
 
 function judgesPart() {
@@ -173,7 +175,8 @@ function keepState() {
 
 function readState(jump) {
   const [key, query] = location.hash.slice(1).split(/\?(.*)/s);
-  if (document.getElementById(key) && !query) return;
+  const named = document.getElementById(key);
+  if (named && named.classList.contains("part") && !query) { refresh(true); return; }
   const wanted = new URLSearchParams(query || "");
   const sort = wanted.get("sort") || "";
   state.filters = Object.fromEntries([...wanted].filter(([name]) => listColumns.some((column) => column.name === name)));
@@ -184,7 +187,7 @@ function readState(jump) {
   const [, run, bare] = key.match(/^(?:(\d+):)?(.*)$/s);
   const row = bare ? trials.key.findIndex((one, index) => one === bare && (!run || cellOf(index)[0] === Number(run))) : -1;
   if (row >= 0) openRow(row); else if (!sheet.hidden) closeTrial();
-  if (jump && query && row < 0) document.getElementById("trials").scrollIntoView();
+  if (jump && query && row < 0) { drawAll(); document.getElementById("trials").scrollIntoView(); }
 }
 
 document.addEventListener("keydown", (event) => {
@@ -223,19 +226,33 @@ document.title = `voxmeter: ${title}`;
 document.getElementById("title").textContent = title;
 document.getElementById("about").textContent = many ? data.runs.map((run) => `${run.letter}: ${run.name}`).join("   ")
   : `${whole(total)} trials, ${series.length} endpoint${series.length === 1 ? "" : "s"}`;
-const accuracy = accuracyChart();
-const scatter = data.latencies.includes("first_audible_ms") ? scatterChart("first_audible_ms") : scatterChart("first_text_ms");
+const inCard = (draw) => () => { const picture = draw(); return picture && el("div", { class: "card" }, picture); };
+const first = data.latencies.includes("first_audible_ms") ? "first_audible_ms" : "first_text_ms";
 const parts = [
+  comparedPart(), compared && changesPart(),
   part("results", "Results", "A value in brackets is its 95 % interval.", el("div", { class: "card" }, headline())),
   gatesPart(), warningsPart(),
-  accuracy && part("accuracy", "Accuracy", data.meanings.accuracy && data.meanings.accuracy.text, el("div", { class: "card" }, accuracy)),
+  later("accuracy", "Accuracy", data.meanings.accuracy && data.meanings.accuracy.text, inCard(accuracyChart)),
   latencyPart(),
-  scatter && part("both", "Accuracy against latency", null, el("div", { class: "card" }, scatter)),
-  changesPart(), groupsPart(), conditionsPart(), judgesPart(), failuresPart(), trialsPart(), instrumentPart(),
+  later("both", "Accuracy against latency", null, inCard(() => scatterChart(first))),
+  !compared && changesPart(), groupsPart(), conditionsPart(), publishedPart(), judgesPart(), failuresPart(), coursePart(), trialsPart(), instrumentPart(),
 ].filter(Boolean);
 main.append(...parts);
-document.getElementById("sections").append(...parts.map((one) => el("a", { href: "#" + one.id }, one.querySelector("h2").textContent.replace("The instrument's own error", "Instrument"))));
+document.getElementById("sections").append(...parts.map((one) => el("a", { href: "#" + one.id }, one.querySelector("h2").textContent.replace("The instrument's own error", "Instrument").replace("Accuracy against latency", "Both").replace("Beside published figures", "Published").replace("Course of the run", "Course"))));
 window.addEventListener("hashchange", () => readState(true));
 readState(true);
-refresh(true);
 document.documentElement.dataset.ready = "true";
+
+// The rest when the browser has shown this much; a hidden page draws too.
+let begun = false;
+function drawOn() {
+  const end = performance.now() + 100; // each pause costs a painting of the whole page
+  while (undrawn.length && performance.now() < end) drawNext();
+  if (undrawn.length) { setTimeout(drawOn, 0); return; }
+  drawAll();
+  const section = document.getElementById(location.hash.slice(1));
+  if (section && section.classList.contains("part")) section.scrollIntoView();
+}
+const begin = () => { if (!begun) { begun = true; drawOn(); } };
+requestAnimationFrame(() => setTimeout(begin, 0));
+setTimeout(begin, 500);

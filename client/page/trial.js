@@ -76,7 +76,16 @@ function timeline(found, from) {
   return { picture, playhead, x, back: (at) => Math.max(from, from + ((at - left) / (width - 10 - left)) * (ms - from)), width };
 }
 
-const fact = (name, value) => (known(value) && value !== "" ? [el("dt", null, name), el("dd", null, value)] : null);
+// A text that would take a browser seconds to lay out is cut, with a button for the rest.
+const LONG = 4000;
+function long(text, end) {
+  if (typeof text !== "string" || text.length <= LONG) return text;
+  const holder = el("span", null);
+  const more = el("button", { type: "button", onclick: () => holder.replaceChildren(text) }, `all ${whole(text.length)} letters`);
+  holder.append(...(end ? [more, " …", text.slice(-LONG)] : [text.slice(0, LONG), "… ", more]));
+  return holder;
+}
+const fact = (name, value) => (known(value) && value !== "" ? [el("dt", null, name), el("dd", null, long(value))] : null);
 const words = (value) => {
   if (typeof value === "number") return plain(value);
   if (Array.isArray(value)) return value.map(words).join(", ") || "none";
@@ -104,10 +113,13 @@ function heard(found) {
   return [[end > 500 && el("div", { class: "controls" }, near), holder], sound(found, line, holder)];
 }
 
+const decoded = (address) => { try { return decodeURIComponent(address); } catch { return address; } };
+
 function sound(found, line, holder) {
-  if (!found.audio && !found.reply) return el("p", { class: "note" }, "No recording of this trial was kept.");
-  const both = found.audio && el("audio", { controls: true, preload: "none", src: found.audio, "aria-label": "Both sides" });
-  const reply = found.reply && el("audio", { controls: true, preload: "none", src: found.reply, "aria-label": "The reply alone" });
+  if (!found.audio && !found.reply) return el("p", { class: "note" }, found.damaged ? "The recording of this trial is damaged." : "No recording of this trial was kept.");
+  const player = (src, name) => src && el("audio", { controls: true, preload: "none", src, "aria-label": name, onerror: (event) =>
+    event.target.replaceWith(el("p", { class: "note bad" }, src.startsWith("data:") ? "This browser cannot play FLAC." : `${decoded(src)} is not there or cannot be played: the run folder belongs where it lay when this page was written.`)) });
+  const both = player(found.audio, "Both sides"), reply = player(found.reply, "The reply alone");
   if (both && line) {
     both.addEventListener("timeupdate", () => {
       const at = line.x(both.currentTime * 1000);
@@ -121,7 +133,7 @@ function sound(found, line, holder) {
       both.play();
     });
   }
-  return el("div", { class: "pair" },
+  return el("div", { class: "pair players" },
     both && el("div", null, el("h3", null, "Both sides (left: user, right: reply)"), both),
     reply && el("div", null, el("h3", null, "The reply alone, without gaps"), reply));
 }
@@ -129,7 +141,7 @@ function sound(found, line, holder) {
 function judged(one) {
   const gave = known(one.value) ? (one.metric === "judge_accuracy" ? ["wrong", "right"][one.value] || plain(one.value) : plain(one.value)) : one.unscored || "–";
   return [fact(`${one.judge} (${one.metric.replace("_", " ")})`, gave),
-    one.orders.map((order) => fact(order.order || "reply", [known(order.value) ? plain(order.value) + ": " : "", order.reason ? order.reason + ": " : "", order.replies.join("\n")]))];
+    one.orders.map((order) => fact(cut(order.order || "reply", 60), [known(order.value) ? plain(order.value) + ": " : "", order.reason ? [long(order.reason), ": "] : "", long(order.replies.join("\n"))]))];
 }
 
 function shownTrial(row, found) {
@@ -143,11 +155,11 @@ function shownTrial(row, found) {
       found.timeline.sent ? "This endpoint got the whole question at once: t0 is when it was sent, and both lanes begin there. " : "Times are milliseconds from t0, the end of the user's speech. ",
       "The shaded stretch is what the user waited; dark red in the reply is a stall; ticks below are text as it came. Click to hear from there."), player),
     el("div", { class: "pair" },
-      el("div", { class: "card" }, el("h3", null, "Question"), el("p", { class: "said" }, found.question || "(only spoken)"),
-        found.options.length > 0 && el("p", { class: "note" }, found.options.map((one, index) => `${String.fromCharCode(65 + index)}. ${one}`).join("   ")),
+      el("div", { class: "card" }, el("h3", null, "Question"), el("p", { class: "said" }, long(found.question) || "(only spoken)"),
+        found.options.length > 0 && el("p", { class: "note" }, long(found.options.map((one, index) => `${String.fromCharCode(65 + index)}. ${one}`).join("   "))),
         el("h3", null, found.heard ? "Reply, as it was heard" : "Reply, as it was written"),
-        el("p", { class: "said", id: "said" }, answer ? [before, el("mark", null, answer), after] : reply || "(nothing)"),
-        other && [el("h3", null, "The model's own text"), el("p", { class: "said" }, other)],
+        el("p", { class: "said", id: "said" }, answer ? [long(before, true), el("mark", null, long(answer)), long(after)] : long(reply) || "(nothing)"),
+        other && [el("h3", null, "The model's own text"), el("p", { class: "said" }, long(other))],
         el("dl", null, fact("right answer", found.reference), fact("answer found", found.answer),
           fact("verdict", known(right) ? el("span", { class: right ? "good" : "bad" }, right ? "right" : "wrong") : null),
           fact("rule", found.rule), fact("not scored", found.unscored), fact("heard by", found.recogniser), found.judges.map(judged))),
@@ -158,19 +170,27 @@ function shownTrial(row, found) {
           Object.entries(found.audit).map(([name, value]) => fact(name, words(value))))))];
 }
 
+// While a trial is open the page behind it takes no key and no click; then the keys go back to where they were.
+const behind = [document.getElementById("main"), document.getElementById("top")];
+let cameFrom = null;
+
 function openRow(row) {
+  if (state.open < 0) cameFrom = document.activeElement;
+  const held = document.activeElement && sheet.contains(document.activeElement) ? document.activeElement.id : "";
   state.open = row;
   const at = shownRows.indexOf(row);
   if (at >= 0) state.at = at;
   const [run, endpoint, suite, condition] = cellOf(row);
   const body = el("div", { id: "body" }, el("p", { class: "note" }, "…"));
-  const go = (step) => el("button", { type: "button", onclick: () => step_(step) }, step < 0 ? "← k" : "j →");
+  const go = (step) => el("button", { type: "button", id: step < 0 ? "before" : "after", "aria-label": step < 0 ? "The trial before" : "The next trial", onclick: () => step_(step) }, step < 0 ? "← k" : "j →");
   sheet.replaceChildren(el("div", null, el("div", { class: "bar-top" },
     el("h2", null, trials.item[row], " ", el("span", { class: "kind" }, [many && data.runs[run].letter, endpoint, suite, condition, "trial " + trials.trial[row]].filter(Boolean).join(" · "))),
-    go(-1), go(1), el("button", { type: "button", onclick: closeTrial }, "Close (Esc)")), body));
+    go(-1), go(1), el("button", { type: "button", id: "shut", onclick: closeTrial }, "Close (Esc)")), body));
   sheet.hidden = false;
   sheet.scrollTop = 0;
   document.body.classList.add("open");
+  for (const part of behind) part.inert = true;
+  (document.getElementById(held || "trial") || sheet).focus({ preventScroll: true });
   keepState();
   details(row, (found, problem) => {
     if (state.open !== row) return;
@@ -187,6 +207,10 @@ function closeTrial() {
   sheet.hidden = true;
   sheet.replaceChildren();
   document.body.classList.remove("open");
+  for (const part of behind) part.inert = false;
   moveTo(state.at);
   keepState();
+  const back = cameFrom && cameFrom.isConnected && cameFrom !== document.body ? cameFrom : list;
+  cameFrom = null;
+  back.focus({ preventScroll: true });
 }

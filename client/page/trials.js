@@ -26,7 +26,7 @@ let shownRows = [];
 // `>500`, `<=300`, `200-400`, `=1`, `none`; else words that must be in it, in any case.
 function test(column, wanted) {
   const text = wanted.trim();
-  if (column.pick) return (value) => String(value) === text;
+  if (column.pick) return (value) => String(value) === wanted;
   if (column.numeric) {
     if (text === "none") return (value) => !known(value);
     const bound = text.match(/^(<=|>=|<|>|=)?\s*(-?[\d.]+)$/);
@@ -134,6 +134,7 @@ function trialsPart() {
   list.append(listHead(), rowsBox);
   list.addEventListener("scroll", () => fill());
   const paper = (on) => {
+    drawAll();
     const head = list.querySelector(".head");
     head.style.gridTemplateColumns = on ? paperGrid : screenGrid;
     for (const cell of head.children) cell.hidden = on && !PAPER.includes(cell.dataset.column);

@@ -1,0 +1,154 @@
+"""Live mode in a browser: one page on 127.0.0.1, and a session for whoever opens its microphone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import webbrowser
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from voxmeter.client.clock import Clock
+from voxmeter.client.live.web_door import PageDoor, new_token
+from voxmeter.client.live.web_visit import BeginWith, Visit
+from voxmeter.client.live.web_wire import MAX_BYTES
+from voxmeter.client.servers.stamped import StampedServerConnection
+from voxmeter.endpoints.errors import UserError
+
+_MAX_TABS = 8
+_TRY_LATER = 1013
+_CLOSE_TIMEOUT_S = 1.0
+_KEEPALIVE_S = 5.0
+_GONE_S = 15.0
+
+
+async def run(
+    begin: BeginWith,
+    *,
+    clock: Clock,
+    announce: Callable[[str], None],
+    port: int = 0,
+    open_page: bool = False,
+    stay: bool = True,
+) -> None:
+    """Serve the page until cancelled; then what was said is saved before this returns.
+
+    Args:
+        begin: Makes the session for a page's sound; called anew for each page that comes.
+        clock: The session's.
+        announce: Is given the address of the page as soon as it is there.
+        port: 0 takes a free one.
+        open_page: Whether to open the address in this machine's browser, if it has one.
+        stay: Whether to wait for another page when one has gone; otherwise this returns then.
+
+    Raises:
+        UserError: If the port is taken, or what a session raised.
+    """
+    room = Room(begin, clock, stay=stay)
+    async with _serving(room, clock, port) as url:
+        announce(url)
+        if open_page:
+            await asyncio.to_thread(webbrowser.open, url)
+        await room.done
+
+
+class Room:
+    """Where one page at a time talks.
+
+    Attributes:
+        done: Is complete when nobody else may come.
+    """
+
+    def __init__(self, begin: BeginWith, clock: Clock, *, stay: bool) -> None:
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._begin = begin
+        self._clock = clock
+        self._stay = stay
+        self._inside: Visit | None = None
+        self._tabs = 0
+
+    async def handle(self, connection: StampedServerConnection) -> None:
+        """Serve one tab."""
+        if self._tabs >= _MAX_TABS:
+            await connection.close(_TRY_LATER, "too many tabs are open")
+            return
+        visit = Visit(connection, self._clock, self._begin)
+        self._tabs += 1
+        try:
+            await visit.run(self._admit)
+        except Exception as fault:  # noqa: BLE001 - is raised where the room was opened
+            self._end(fault)
+        finally:
+            self._tabs -= 1
+            if self._inside is visit:
+                self._inside = None
+                if visit.error is not None or not (self._stay or visit.replaced):
+                    self._end(visit.error)
+
+    async def _admit(self, visit: Visit) -> None:
+        while self._inside is not None:
+            await visit.taking_over()
+            if self._inside is not None:
+                await self._inside.replace()
+        self._inside = visit
+
+    def _end(self, fault: Exception | None) -> None:
+        if self.done.done():
+            return
+        if fault is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(fault)
+
+
+@asynccontextmanager
+async def _serving(room: Room, clock: Clock, port: int) -> AsyncIterator[str]:
+    door = PageDoor(new_token(), port)
+
+    def admit(connection: ServerConnection, request: Request) -> Response | None:
+        assert isinstance(connection, StampedServerConnection)  # noqa: S101 - made below
+        connection.clock = clock
+        headers = {name.lower(): value for name, value in request.headers.raw_items()}
+        answer = door.answer(request.path, headers)
+        if answer is None:
+            return None
+        status = answer.status
+        return Response(status.value, status.phrase, Headers(answer.headers), answer.body)
+
+    async def handle(connection: ServerConnection) -> None:
+        assert isinstance(connection, StampedServerConnection)  # noqa: S101 - made below
+        await room.handle(connection)
+
+    try:
+        server = await serve(
+            handle,
+            "127.0.0.1",
+            port,
+            process_request=admit,
+            create_connection=StampedServerConnection,
+            compression=None,
+            max_size=MAX_BYTES,
+            ping_interval=_KEEPALIVE_S,
+            ping_timeout=_GONE_S,
+            close_timeout=_CLOSE_TIMEOUT_S,
+            server_header=None,
+            logger=_quiet_logger(),
+        )
+    except OSError as error:
+        found = error.strerror or str(error)
+        cure = "choose another --port, or none for a free one"
+        raise UserError(f"127.0.0.1:{port}", found, cure) from error
+    async with server:
+        door = PageDoor(door.token, server.sockets[0].getsockname()[1])
+        yield door.url
+
+
+def _quiet_logger() -> logging.Logger:
+    """Return a logger for what the library would say of strangers that speak no HTTP."""
+    logger = logging.getLogger("voxmeter.live.websockets")
+    logger.setLevel(logging.CRITICAL)
+    return logger

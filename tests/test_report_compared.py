@@ -1,0 +1,116 @@
+"""The page of a comparison: verdict, what moved, and each trial to be heard on both sides."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Tab, chromium, opened
+from playwright.sync_api import Browser
+from sample_run import build, item, trial
+from written_page import DRAWN
+
+from voxmeter.client.commands import compare as compare_command
+from voxmeter.client.commands import report as report_command
+from voxmeter.endpoints.errors import UserError
+
+
+def compare(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    compare_command.add_arguments(parser)
+    return compare_command.run(parser.parse_args(list(words)))
+
+
+def report(*words: str) -> int:
+    parser = argparse.ArgumentParser()
+    report_command.add_arguments(parser)
+    return report_command.run(parser.parse_args(list(words)))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Tab]:
+    with opened(browser) as found:
+        yield found
+
+
+def test_a_comparison_has_a_page_that_pairs_mapped_endpoints_and_leads_to_what_moved(
+    tmp_path: Path, tab: Tab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def made(name: str, slower: float) -> Path:
+        rows = [
+            trial(f"q{n}", endpoint=name, first_audible_ms=400.0 + n + slower * (1 + n % 3))
+            for n in range(30)
+        ]
+        with build(tmp_path / name, [item(f"q{n}") for n in range(30)], rows, []) as folder:
+            return folder.path
+
+    page = tmp_path / "page.html"
+    base, new = made("old", 0.0), made("new", 100.0)
+    words = [str(base), str(new), "--map", "old=new", "--html", str(page)]
+    assert compare(*words) == 1
+    assert f"page: {page}" in capsys.readouterr().out
+    tab.open(page.as_uri(), DRAWN)
+    assert tab.value("document.querySelector('p.verdict').textContent") == "regression"
+    assert "old → new" in tab.value("document.getElementById('results').textContent")
+    first = "document.querySelector('#changes tbody tr')"
+    cells = tab.value(f"[...{first}.children].map((cell) => cell.textContent)")
+    assert cells[0] == "old → new"
+    assert cells[8:] == ["+300", "base new"]  # a gate on latency failed: that comes first
+    for link, endpoint in (("first", "old"), ("last", "new")):
+        tab.value(f"{first}.querySelector('a:{link}-child').click()")
+        tab.until(
+            f"(document.querySelector('#trial h2') || {{}}).textContent.includes('{endpoint}')"
+        )
+        tab.page.keyboard.press("Escape")
+    assert tab.problems == []
+
+
+def test_two_endpoints_of_one_run_are_compared_on_one_page(tmp_path: Path, tab: Tab) -> None:
+    rows = [
+        trial(f"q{n}", endpoint=name, first_audible_ms=400.0 + n + more * n)
+        for name, more in (("slow", 9), ("quick", 0))
+        for n in range(20)
+    ]
+    with build(tmp_path, [item(f"q{n}") for n in range(20)], rows, []) as folder:
+        run = str(folder.path)
+    page = tmp_path / "page.html"
+    assert compare(run, run, "--map", "slow=quick", "--html", str(page)) == 0
+    tab.open(page.as_uri(), DRAWN)
+    cells = "[...document.querySelector('#changes tbody tr').children].map((c) => c.textContent)"
+    found = tab.value(cells)
+    assert (found[0], found[3], found[8]) == ("slow → quick", "q19", "−171")  # noqa: RUF001
+    assert tab.value("document.getElementById('count').textContent") == "40 trials"
+    assert tab.problems == []
+
+
+def test_a_page_of_a_comparison_has_no_place_on_standard_output(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="more than one file"):
+        compare(str(tmp_path), str(tmp_path), "--html", "-")
+
+
+def test_a_page_of_runs_pairs_endpoints_of_other_names(tmp_path: Path, tab: Tab) -> None:
+    paths = []
+    for name, audible in (("old", 400.0), ("new", 450.0)):
+        with build(tmp_path / name, [], [trial("q0", endpoint=name, first_audible_ms=audible)]) as (
+            folder
+        ):
+            paths.append(str(folder.path))
+    page = tmp_path / "both.html"
+    words = [*paths, "--format", "html", "-o", str(page)]
+    assert report(*words, "--map", "old=new") == 0
+    tab.open(page.as_uri(), DRAWN)
+    found = tab.value("document.querySelector('#changes tbody tr').textContent")
+    assert found == "old → newdemocleanq0––400450+50A B"  # noqa: RUF001
+    assert tab.value("document.querySelectorAll('#results tbody tr').length") == 1
+    assert tab.problems == []
+    for pair in ("older=new", "old=newer"):
+        with pytest.raises(UserError, match="name one that is there"):
+            report(*words, "--map", pair)
