@@ -7,7 +7,7 @@ stand in docs/mqtt.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
@@ -237,13 +237,16 @@ def publishing(prepared: Prepared, folder: RunFolder) -> Iterator[Publishing]:
     course.end("done")
 
 
-def publication_of(bench: Bench, run: str, redactor: Redactor) -> Publication:
+def publication_of(
+    bench: Bench, run: str, redactor: Redactor, tell: Callable[[str], None] = warn
+) -> Publication:
     """Start publishing for a bench that has a broker.
 
     Args:
         bench: With a `[publish.mqtt]` table.
         run: The run folder's name, or the live session's.
         redactor: Knows the secrets of the bench.
+        tell: Is told once, from a thread, why there is no connection.
 
     Raises:
         UserError: As `mqtt_settings`.
@@ -255,10 +258,10 @@ def publication_of(bench: Bench, run: str, redactor: Redactor) -> Publication:
         raise ValueError(bench.source)
     will = Post(Topics(table.topic, redactor.text(run)).status, "offline", retain=True)
 
-    def tell(problem: str) -> None:
-        warn(redactor.text(f"MQTT: {problem}; the run goes on without"))
+    def told(problem: str) -> None:
+        tell(redactor.text(f"MQTT: {problem}; it goes on without"))
 
-    publisher = Publisher(Setup(mqtt_settings(bench), will), tell)
+    publisher = Publisher(Setup(mqtt_settings(bench), will), told)
     return Publication(_Redacted(publisher, redactor), table, run, redactor)
 
 

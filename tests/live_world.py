@@ -244,17 +244,19 @@ async def talking(
     bench: str = BENCH,
     questions: Callable[[], list[Asked]] = list,
     rate: int = DEVICE_RATE,
+    jitter_buffer_ms: int = 0,
+    reply_limit_s: float = 120.0,
 ) -> AsyncIterator[World]:
     """Hold a talk for as long as the block lasts; it has been saved when the block is left."""
     clock = SteppedClock()
     sound = FakeSound(clock, rate)
-    patience = Patience(first_reply_timeout_s=3.0)
+    patience = Patience(first_reply_timeout_s=3.0, reply_limit_s=reply_limit_s)
     target = ToyTarget("toy", "openai-realtime", "toy:", patience=patience, play=play, clock=clock)
     if traits is not None:
         object.__setattr__(target, "toy", traits)
     loaded = config.parse(config.tables(bench, "test"), "test", folder)
     shown: list[Update] = []
-    setup = Setup(loaded, target, folder / "runs", Redactor(), questions())
+    setup = Setup(loaded, target, folder / "runs", Redactor(), questions(), jitter_buffer_ms)
     talk = Talk(setup, sound, shown.append, clock=clock)
     world = World(clock, sound, target, talk, shown)
     async with asyncio.TaskGroup() as group:

@@ -83,8 +83,11 @@ def second_latency(rows: Sequence[Row], stream: Samples) -> dict[str, float | No
     told = tell(timely(rows), rate)
     _part(told, {"t_ns": t0}, rate)  # a greeting that nothing follows is still over
     figures["endpointing_ms"] = endpointing(told, t0)
-    duplex = header["latency_kind"] == "duplex"
-    diary = play(told, stream, rate, duplex=duplex)
+    duplex = header["latency_kind"] == "duplex" or bool(header.get("full_duplex"))
+    if header.get("live"):
+        diary = put_out(rows, len(stream), rate)
+    else:
+        diary = play(told, stream, rate, duplex=duplex)
     if duplex:
         answer: Answer | None = duplex_answer(told, stream, rate, diary, moments)
     else:
@@ -134,7 +137,9 @@ def moments_of_speech(rows: Sequence[Row]) -> tuple[int, int] | None:
             continue
         after = position + int(row["samples"])
         for sample in wanted:
-            if position < sample <= after:
+            if position < sample <= after and "taken_ns" in row:  # a mouth, not a file
+                left[sample] = row["taken_ns"] + (sample - position) / header["input_rate"] * _NS
+            elif position < sample <= after:
                 left[sample] = row["t_ns"] - (after - sample) / header["input_rate"] * _NS
         position = after
     if wanted[1] not in left:
@@ -242,6 +247,18 @@ def play(told: Told, stream: Samples, rate: int, *, duplex: bool) -> list[int]:
             continue
         diary[queue.popleft()[0]] = now
         tick += 1
+    return diary
+
+
+def put_out(rows: Sequence[Row], length: int, rate: int) -> list[int]:
+    """Return the same of a live turn: the diary is written by the loudspeaker itself."""
+    diary = [_NEVER] * length
+    for row in rows:
+        if row["kind"] == "played":
+            for number in range(row["samples"]):
+                sample = row["sample"] + number
+                if sample < length and diary[sample] == _NEVER:
+                    diary[sample] = row["heard_ns"] + number * _NS // rate
     return diary
 
 
@@ -371,7 +388,8 @@ def measure(
     t0: int,
 ) -> None:
     """Write down what the listener heard of the answer."""
-    rate, duplex = int(header["output_rate"]), header["latency_kind"] == "duplex"
+    rate = int(header["output_rate"])
+    duplex = header["latency_kind"] == "duplex" or bool(header.get("full_duplex"))
     if answer.text_ns is not None:
         figures["first_text_ms"] = (answer.text_ns - t0) / 1e6
     if answer.pieces:
@@ -392,10 +410,10 @@ def measure(
     waits = [(after - before) / 1e6 - 1e3 / rate for before, after in pairwise(sounded)]
     waits = [wait for wait in waits if wait >= 10]
     figures["stalls"], figures["stall_ms"] = float(len(waits)), sum(waits)
-    if duplex:
+    if duplex and not header.get("live"):
         asked = header["speech_end_sample"] / header["input_rate"]
         figures["stream_first_audible_ms"] = (first / rate - asked) * 1e3
-    else:
+    elif not duplex:
         figures["leading_silence_ms"] = (diary[first] - answer.pieces[0][0]) / 1e6
 
 

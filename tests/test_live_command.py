@@ -103,11 +103,16 @@ async def open_robot(
     yield Robot(clock)
 
 
+def check_robot(microphone: str | None, speaker: str | None, *, echo: bool) -> None:
+    """There is always a robot."""
+
+
 def held(argv: list[str]) -> int:
     """Run the command with a robot for a sound card."""
     from voxmeter.client.commands import live
 
     live._CARD = "test_live_command:open_robot"
+    live._CHECK = "test_live_command:check_robot"
     return main(["live", *argv])
 
 
@@ -118,11 +123,11 @@ def _environment() -> dict[str, str]:
 
 
 @asynccontextmanager
-async def command(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    bench = folder / "bench.toml"
-    bench.write_text(BENCH)
+async def command(folder: Path, *, bench: str = BENCH) -> AsyncIterator[asyncio.subprocess.Process]:
+    path = folder / "bench.toml"
+    path.write_text(bench)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", DEVICE, str(bench), "--plain", "-o", str(folder / "runs")),
+        *(sys.executable, "-c", DEVICE, str(path), "--plain", "-o", str(folder / "runs")),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

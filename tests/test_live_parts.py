@@ -79,7 +79,7 @@ LAG = Resampler(24_000, 48_000).lag
 
 async def test_what_was_played_is_found_in_the_reply_again() -> None:
     sound = FakeSound(SteppedClock())
-    playback = Playback(sound)
+    playback = Playback(sound, 0)
     playback.play(tone(100, 24_000), 24_000, 0)
     playback.flush()
     assert playback.pending == LAG + 4800
@@ -90,7 +90,7 @@ async def test_what_was_played_is_found_in_the_reply_again() -> None:
 
 async def test_a_reply_that_comes_in_pieces_is_given_whole_pieces() -> None:
     sound = FakeSound(SteppedClock())
-    playback = Playback(sound)
+    playback = Playback(sound, 0)
     for number in range(1, 6):
         playback.play(tone(20, 24_000), 24_000, (number - 1) * 480)
         assert playback.pending >= 960 * number
@@ -98,7 +98,7 @@ async def test_a_reply_that_comes_in_pieces_is_given_whole_pieces() -> None:
 
 async def test_what_was_thrown_away_is_never_taken_for_what_comes_after_it() -> None:
     sound = FakeSound(SteppedClock())
-    playback = Playback(sound)
+    playback = Playback(sound, 0)
     playback.play(tone(100, 24_000), 24_000, 0)
     playback.played(Played(0, 960, 0))
     playback.clear()
@@ -111,7 +111,7 @@ async def test_what_was_thrown_away_is_never_taken_for_what_comes_after_it() -> 
 
 async def test_other_sound_than_a_reply_is_no_part_of_it() -> None:
     sound = FakeSound(SteppedClock())
-    playback = Playback(sound)
+    playback = Playback(sound, 0)
     playback.play(tone(100, 24_000), 24_000, None)
     playback.play(tone(100, 24_000), 24_000, 0)
     playback.flush()

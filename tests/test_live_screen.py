@@ -248,6 +248,18 @@ async def test_forty_columns_hold_every_part() -> None:
         assert max(map(len, shown.text("user").splitlines())) <= 38
 
 
+async def test_a_terminal_that_shrinks_to_almost_nothing_and_grows_again_shows_every_part() -> None:
+    shown = Shown()
+    async with shown.app.run_test(size=(20, 10)) as pilot:
+        shown.show(*TURN)
+        for size in ((20, 10), (8, 3), (100, 30)):
+            await pilot.resize_terminal(*size)
+            shown.app.draw()
+            await pilot.pause()
+        for name in ("head", "user", "reply", "words", "marks", "figures"):
+            assert shown.app.query_one(f"#{name}").region.width > 20, name
+
+
 async def test_a_long_session_keeps_the_latest_words_only() -> None:
     shown = Shown()
     async with shown.app.run_test(size=(60, 24)) as pilot:

@@ -16,7 +16,8 @@ import pytest
 import soundfile
 from second_opinion import NAMES, second_latency
 from second_opinion_draws import drawn
-from second_opinion_logs import MADE_UP, Samples, Script
+from second_opinion_live import live_log
+from second_opinion_logs import MADE_UP, Samples, Script, sound
 
 from voxmeter.scoring import log, marks
 from voxmeter.scoring.log import Row
@@ -70,6 +71,28 @@ def test_both_read_the_same_times_from_a_recorded_session(path: Path) -> None:
 @pytest.mark.parametrize("script", MADE_UP, ids=lambda script: script.__name__)
 def test_both_read_the_same_times_from_a_log_that_was_made_up(script: Callable[[], Script]) -> None:
     assert differences(*script().log()) == []
+
+
+NOT_LIVE = {"rows_without_a_possible_time", "request", "before_the_request"}
+"""The first would be played for hours; a request has no frames that a microphone took."""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [one for one in MADE_UP if one.__name__ not in NOT_LIVE],
+    ids=lambda script: script.__name__,
+)
+def test_both_read_the_same_times_from_a_talk_that_was_made_up(
+    script: Callable[[], Script],
+) -> None:
+    assert differences(*live_log(script())) == []
+
+
+def test_the_second_opinion_itself_knows_a_mouth_and_an_ear() -> None:
+    script = Script(speech_end_ms=1200.0).flow(1300, sound(900), pace=0.0)
+    found = second_latency(*live_log(script))
+    assert found["first_packet_ms"] == pytest.approx(100 + 7.3, abs=0.2)
+    assert found["first_audible_ms"] == pytest.approx(100 + 7.3 + 31.7, abs=0.2)
 
 
 def test_both_read_the_same_times_from_logs_that_nobody_would_think_of() -> None:

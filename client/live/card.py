@@ -54,6 +54,21 @@ async def open_card(
             await card.close()
 
 
+def check_card(microphone: str | None, speaker: str | None, *, echo: bool = False) -> None:
+    """See to it that both devices are there, without opening them.
+
+    Raises:
+        UserError: As `open_card`, as far as that can be known.
+        MissingExtraError: Likewise.
+    """
+    if echo:
+        EchoCanceller()
+    with portaudio.complaints_kept():
+        found = devices(portaudio.load())
+    choose(found, microphone, "microphone")
+    choose(found, speaker, "speaker")
+
+
 class Card:
     """Both devices over the whole session, though they may come and go."""
 

@@ -15,7 +15,7 @@ from voxmeter.client.live.device_rate import RATE, Incoming, Outgoing
 from voxmeter.client.live.devices import Device
 from voxmeter.client.live.even_stamps import EvenStamps
 from voxmeter.client.live.playout_buffer import Stretch
-from voxmeter.client.live.signals import Found, Tally, Watch
+from voxmeter.client.live.signals import STEP_NS, Found, Tally, Watch
 from voxmeter.client.live.sound import Block, Played, SoundEvent, SoundFacts
 
 QUEUE_BLOCKS = 100
@@ -184,6 +184,7 @@ class Opening:
         taken_ns = self._taken_ns(block, tally)
         tally.add(self._in_watch.look(block.frames, taken_ns, block.came_ns, flagged=block.flagged))
         even_ns = self._in_even.even(block.frames, taken_ns)
+        tally.add(_apart(taken_ns, even_ns))
         for pcm, first_ns, came_ns in self._incoming.push(block.data, even_ns, block.came_ns):
             yield Block(pcm, first_ns, came_ns)
 
@@ -200,6 +201,7 @@ class Opening:
             self._out_watch.look(block.frames, heard_ns, block.came_ns, flagged=block.flagged)
         )
         even_ns = self._out_even.even(block.frames, heard_ns)
+        tally.add(_apart(heard_ns, even_ns))
         for stretch in block.stretches:
             frame = self._frame + stretch.at
             tally.add(self._starved(stretch, frame))
@@ -248,6 +250,12 @@ class Opening:
                 *([_NO_STAMPS] if self._stampless else []),
             ),
         )
+
+
+def _apart(stamp_ns: int, even_ns: int) -> Iterator[Found]:
+    """Yield stamps that have crept away from the even flow of samples, too slowly for a step."""
+    if abs(stamp_ns - even_ns) > STEP_NS:
+        yield Found("time-step", round(abs(stamp_ns - even_ns) / 1e6))
 
 
 def _follow(device: DeviceClock, current_s: float, came_ns: int, tally: Tally | None) -> None:

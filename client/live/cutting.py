@@ -151,6 +151,7 @@ def _audit(turn: Turn, part: Part, facts: SoundFacts) -> dict[str, Any]:
         "input_latency_ms": facts.input_latency_ms,
         "output_latency_ms": facts.output_latency_ms,
         "turn_quiet_ms": part.quiet_ms if part.traits.turn_end != "silence" else None,
+        "jitter_buffer_ms": turn.buffer_ms,
         "interrupted": turn.interrupted or turn.cut,
         "troubles": [
             {

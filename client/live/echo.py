@@ -36,7 +36,9 @@ class EchoCanceller:
         try:
             import pywebrtc_audio
         except ImportError as error:
-            raise MissingExtraError("voxmeter live --echo", "pywebrtc-audio", "echo") from error
+            raise MissingExtraError(
+                "voxmeter live --cancel-echo", "pywebrtc-audio", "echo"
+            ) from error
         self._canceller = pywebrtc_audio.EchoCanceller(
             sample_rate=RATE, num_channels=1, stream_delay_ms=0
         )

@@ -103,7 +103,7 @@ class Exchange:
         self._gate: Gate | None = None
         self._ended_replies: list[str] = []
         self._phase: Phase = "connecting"
-        self._frames, self._counted = 0, dict[str, float]()
+        self._frame_samples, self._frames, self._counted = 0, 0, dict[str, float]()
 
     async def run(self) -> Ended:
         """Connect and stay until the connection is lost; return how."""
@@ -149,11 +149,11 @@ class Exchange:
         """Take note of what may spoil the latency of a turn that is under way."""
         for turn in self.turns.open:
             turn.troubles.append(trouble)
-        if trouble.problem == "lost":
-            self._playback.clear()
+        self._playback.trouble(trouble.problem)
 
     def _open(self) -> None:
         rate = self._way.rate
+        self._frame_samples = rate * self._traits.frame_ms // 1000
         self._microphone = Microphone(rate, self._traits.frame_ms)
         self._gate = Gate(rate, self._quiet_ms)
         self.ready = True
@@ -224,10 +224,6 @@ class Exchange:
         """Return where the speech of a turn ends that nobody heard the end of."""
         return turn.last or max(turn.onset + 1, self._frames * self._frame_samples)
 
-    @property
-    def _frame_samples(self) -> int:
-        return self._way.rate * self._traits.frame_ms // 1000
-
     # The endpoint's side
 
     def _heard(self, t_ns: int, event: Event) -> None:
@@ -270,7 +266,7 @@ class Exchange:
         rate = self._replies.rate
         if turn is not None:
             turn.hear(t_ns, ReplyAudio(to_pcm16(samples), "pcm16", rate, event.reply))
-            turn.sounds(start, samples, rate)
+            turn.sounds(start, samples, rate, self._playback.buffer_ms)
         dropped = turn is not None and turn.interrupted
         if not dropped and not self._may_skip(samples):
             self._playback.play(samples, rate, start)
@@ -365,7 +361,10 @@ class Exchange:
         waited_s = (now - turn.t0_ns) / _NS
         if not turn.ear.answering and waited_s >= self._target.patience.first_reply_timeout_s:
             turn.outcome = ("ended" if turn.begun else "timeout"), None
-        return False
+        if lasts and not turn.reply_over and waited_s >= self._target.patience.reply_limit_s:
+            self.interrupt()
+            turn.outcome = "truncated", None
+        return turn.outcome == ("truncated", None)
 
     def _close(self, turn: Turn) -> None:
         self.turns.open.remove(turn)

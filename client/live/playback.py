@@ -14,11 +14,16 @@ from numpy.typing import NDArray
 from voxmeter.client.audio import from_pcm16, to_pcm16
 from voxmeter.client.encodings import Decoder, decoder
 from voxmeter.client.live.resampling import Resampler
-from voxmeter.client.live.sound import Played, Sound
+from voxmeter.client.live.sound import Played, Problem, Sound
 from voxmeter.endpoints.events import ReplyAudio
 
 _NS = 1_000_000_000
 SILENT_DBFS = -120.0
+JITTER_BUFFER_MS = 20
+"""What a reply waits before it is played, so that a piece which comes a little late is no gap."""
+_BUFFER_STEP_MS, _BUFFER_STEPS = 20, 2
+_AHEAD_MS = 2_000
+_PIECE_MS = 100
 
 
 class Put(NamedTuple):
@@ -94,12 +99,20 @@ class Replies:
 class Playback:
     """Plays on a `Sound` and says which part of the reply stream came out when.
 
+    A reply that finds the loudspeaker idle waits `buffer_ms` before its first sample: silence is
+    given first, and told in no `Put`, so that the wait is in every latency that a listener has.
+
     Args:
         sound: What is played on; given by nobody else.
+        buffer_ms: That wait; after a reply that ran dry it is longer by 20 ms, twice at most.
     """
 
-    def __init__(self, sound: Sound) -> None:
+    def __init__(self, sound: Sound, buffer_ms: int = JITTER_BUFFER_MS) -> None:
+        self.buffer_ms = buffer_ms
+        self._longest_ms = buffer_ms + _BUFFER_STEPS * _BUFFER_STEP_MS if buffer_ms else 0
         self._sound = sound
+        self._waiting: deque[tuple[NDArray[np.float32], int, int | None] | None] = deque()
+        self._waiting_s = 0.0
         self._given = 0
         self._over = 0  # all before this place was played or thrown away
         self._runs: deque[_Run] = deque()
@@ -115,6 +128,11 @@ class Playback:
     @property
     def pending(self) -> int:
         """How many of the device's samples are still to be played."""
+        waiting = math.ceil(self._waiting_s * self._sound.facts.rate) if self._waiting else 0
+        return self._ahead + waiting
+
+    @property
+    def _ahead(self) -> int:
         return max(0, self._given - self._over)
 
     @property
@@ -123,27 +141,57 @@ class Playback:
         return self.pending * 1000 / self._sound.facts.rate
 
     def play(self, samples: NDArray[np.float32], rate: int, sample: int | None) -> None:
-        """Queue samples.
+        """Queue samples; those that are far from being played wait here, as they came.
 
         Args:
             samples: Shape (n,), in [-1, 1].
             rate: Samples a second.
             sample: Place of the first one in the reply stream; None for other sound.
         """
-        run = self._run(rate, sample)
-        assert self._resampler is not None  # noqa: S101 - a run has one
-        run.pushed += samples.size
-        self._give(run, self._resampler.push(samples))
+        step = max(1, rate * _PIECE_MS // 1000)
+        for first in range(0, samples.size, step):
+            place = None if sample is None else sample + first
+            self._waiting.append((samples[first : first + step], rate, place))
+        self._waiting_s += samples.size / rate
+        self._feed()
 
     def flush(self) -> None:
         """Queue what the filter still holds: nothing follows for now."""
+        if self._waiting:
+            self._waiting.append(None)
+        else:
+            self._finish()
+
+    def _feed(self) -> None:
+        """Give the device what it plays next: minutes that come at once take nobody's time."""
+        while self._waiting and self._ahead * 1000 < _AHEAD_MS * self._sound.facts.rate:
+            one = self._waiting.popleft()
+            if one is None:
+                self._finish()
+                continue
+            samples, rate, sample = one
+            self._waiting_s -= samples.size / rate
+            self._give(self._run(rate, sample), samples)
+        if not self._waiting:
+            self._waiting_s = 0.0
+
+    def _finish(self) -> None:
         if self._resampler is not None and self._runs:
-            self._give(self._runs[-1], self._resampler.finish())
+            self._put(self._runs[-1], self._resampler.finish())
         self._resampler = None
+
+    def trouble(self, problem: Problem) -> None:
+        """Take note of what the device says: gone, or out of samples in the middle of a reply."""
+        if problem == "lost":
+            self.clear()
+        elif problem == "starved":
+            self.buffer_ms = min(self.buffer_ms + _BUFFER_STEP_MS, self._longest_ms)
 
     def clear(self) -> None:
         """Throw away what is not played yet."""
         self._resampler = None
+        self._waiting.clear()
+        self._waiting_s = 0.0
         self._sound.clear()
         self._levels.clear()
         self._level = SILENT_DBFS
@@ -165,6 +213,7 @@ class Playback:
             found.append(Put(place, run.place(last) - place, heard_ns))
         while self._runs and self._runs[0].end <= end and len(self._runs) > 1:
             self._runs.popleft()
+        self._feed()
         return found
 
     def _run(self, rate: int, sample: int | None) -> _Run:
@@ -174,15 +223,23 @@ class Playback:
             follows = None if last.sample is None else last.sample + last.pushed
             if (last.rate, last.device_rate, follows) == (rate, device_rate, sample):
                 return last
-            self.flush()
+            self._finish()
+        idle = self._ahead == 0 and sample is not None
         self._resampler = Resampler(rate, device_rate)
-        if self._resampler.lag:  # what the filter holds back would else be missed in a moment
-            self._given += self._resampler.lag
-            self._sound.play(bytes(2 * self._resampler.lag))
+        # What the filter holds back would else be missed in a moment.
+        ahead = self._resampler.lag + (self.buffer_ms * device_rate // 1000 if idle else 0)
+        if ahead:
+            self._given += ahead
+            self._sound.play(bytes(2 * ahead))
         self._runs.append(_Run(self._given, 0, sample, rate, device_rate))
         return self._runs[-1]
 
     def _give(self, run: _Run, samples: NDArray[np.float32]) -> None:
+        assert self._resampler is not None  # noqa: S101 - its run has one
+        run.pushed += samples.size
+        self._put(run, self._resampler.push(samples))
+
+    def _put(self, run: _Run, samples: NDArray[np.float32]) -> None:
         if samples.size:
             run.given += samples.size
             for first in range(0, samples.size, run.device_rate // 50):

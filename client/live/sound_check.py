@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from voxmeter.client.live.sound import Block, Played, Sound
+from voxmeter.endpoints.errors import UserError
 
 _CHIRPS = 5
 _CHIRP_S = 0.2
@@ -58,7 +59,7 @@ def check_devices(microphone: str | None, speaker: str | None) -> str:
         speaker: Likewise.
 
     Raises:
-        UserError: If they do not open.
+        UserError: If they do not open, or the microphone does not hear the speaker.
     """
     from voxmeter.client.clock import SystemClock
     from voxmeter.client.live.card import open_card
@@ -67,7 +68,10 @@ def check_devices(microphone: str | None, speaker: str | None) -> str:
         async with open_card(microphone, speaker, clock=SystemClock()) as sound:
             return await check_sound(sound)
 
-    return asyncio.run(check()).words
+    found = asyncio.run(check())
+    if not found.beyond_ms:
+        raise UserError("--check-sound", *found.words.split(": ", 1))
+    return found.words
 
 
 async def check_sound(sound: Sound) -> SoundCheck:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,11 @@ from voxmeter.client.groups import first_of
 from voxmeter.client.lag import LoopMonitor
 from voxmeter.client.live.aloud import NOT_HEARD, Aloud, Asked
 from voxmeter.client.live.exchange import Exchange, Spoken
-from voxmeter.client.live.playback import Playback
+from voxmeter.client.live.playback import JITTER_BUFFER_MS, Playback
 from voxmeter.client.live.saving import Finished, Keeping, Row
 from voxmeter.client.live.sound import Block, Played, Sound, SoundFacts, Trouble
 from voxmeter.client.live.stream_effects import Condition, condition
-from voxmeter.client.live.turn import Question, Turn
+from voxmeter.client.live.turn import LIVE, Question, Turn, own_question
 from voxmeter.client.live.updates import Notice, PhaseChanged, Running, Saved, Show, TurnOver
 from voxmeter.client.live.way import Ended
 from voxmeter.endpoints.errors import ClipError, UserError
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from voxmeter.client.target import Target
 
 CLEAN = "clean"
-LIVE = "live"
-"""Name of the suite that people's own turns belong to."""
-
 HEADSET = (
     "Wear a headset: from a loudspeaker the reply goes back into the microphone, and is taken for "
     "you."
@@ -56,6 +53,7 @@ class Setup:
         parent: Where its run folder is made.
         redactor: Knows every secret of the bench.
         questions: Asked aloud one after another, in place of a user who speaks.
+        jitter_buffer_ms: What a reply waits before it is played, at first.
     """
 
     bench: Bench
@@ -63,6 +61,7 @@ class Setup:
     parent: Path
     redactor: Redactor
     questions: Sequence[Asked] = ()
+    jitter_buffer_ms: int = JITTER_BUFFER_MS
 
 
 Begin = Callable[[Show], "Talk"]
@@ -99,14 +98,14 @@ class Talk:
         self._wanted = self._now = 0  # 0 is clean
         self._muted = False
         self._lost_ns: int | None = None
-        self._playback = Playback(sound)
+        self._playback = Playback(sound, setup.jitter_buffer_ms)
         self._exchange: Exchange | None = None
         self._number = 0
         self._question: Question | None = None
         self._stopped = asyncio.Event()
         self._woken = asyncio.Event()
         self._keeping = Keeping(
-            setup.bench, setup.target.name, setup.parent, setup.redactor, sound.facts
+            setup.bench, setup.target.name, setup.parent, setup.redactor, self.facts
         )
         self._group: asyncio.TaskGroup | None = None
         self._writing: set[asyncio.Task[None]] = set()
@@ -118,8 +117,10 @@ class Talk:
 
     @property
     def facts(self) -> SoundFacts:
-        """What is known of the devices."""
-        return self._sound.facts
+        """What is known of the devices, and of how replies are played on them."""
+        facts, wait_ms = self._sound.facts, self._setup.jitter_buffer_ms
+        note = f"jitter buffer: a reply waits {wait_ms} ms before it is played, more after a hole"
+        return replace(facts, notes=(*facts.notes, note)) if wait_ms else facts
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -322,7 +323,7 @@ class Talk:
 
     def _spoken(self, number: int) -> Spoken:
         params = {} if not self._now else dict(self._conditions[self._now - 1].params)
-        return Spoken(self._question or _own(number), self.conditions[self._now], params)
+        return Spoken(self._question or own_question(number), self.conditions[self._now], params)
 
     def _over(self, turn: Turn, made: Finished) -> None:
         made.capture.ended_ns = self._clock.now()
@@ -380,20 +381,3 @@ def _status(turn: Turn, row: Row) -> str:
         if (turn.interrupted or turn.cut) and row["status"] == "ok"
         else str(row["status"])
     )
-
-
-def _own(number: int) -> Question:
-    item = f"turn-{number}"
-    row: dict[str, object] = {
-        "suite": LIVE,
-        "item": item,
-        "cluster": item,
-        "groups": [],
-        "kind": "open",
-        "question": "",
-        "reference": None,
-        "options": [],
-        "language": "en",
-        "question_via": None,
-    }
-    return Question(LIVE, item, 1, row)

@@ -29,6 +29,8 @@ from voxmeter.scoring.quiet import QuietDetector
 
 _MS = 1e6
 _NS = 1_000_000_000
+LIVE = "live"
+"""Name of the suite that people's own turns belong to."""
 REPLY = (ReplyStarted, ReplyAudio, ReplyText, ReplyEnded, Interrupted)
 
 
@@ -47,6 +49,24 @@ class Question:
     item: str
     trial: int = 1
     row: dict[str, object] = field(default_factory=dict)
+
+
+def own_question(number: int) -> Question:
+    """Return what a turn of the user's own is kept as."""
+    item = f"turn-{number}"
+    row: dict[str, object] = {
+        "suite": LIVE,
+        "item": item,
+        "cluster": item,
+        "groups": [],
+        "kind": "open",
+        "question": "",
+        "reference": None,
+        "options": [],
+        "language": "en",
+        "question_via": None,
+    }
+    return Question(LIVE, item, 1, row)
 
 
 @dataclass(slots=True)
@@ -97,6 +117,7 @@ class Turn:
     troubles: list[Trouble] = field(default_factory=list)
     hops_ms: list[float] = field(default_factory=list)
     heard: tuple[int, int] | None = None
+    buffer_ms: int | None = None
     _detector: QuietDetector | None = None
     _detected_from: int = 0
     _rate: int = 0
@@ -136,14 +157,18 @@ class Turn:
             self.note = f"a reply was cut short: {event.detail or 'it is not told why'}"
         self.ear.hear(t_ns, event)
 
-    def sounds(self, start: int, samples: NDArray[np.float32], rate: int) -> None:
+    def sounds(
+        self, start: int, samples: NDArray[np.float32], rate: int, buffer_ms: int = 0
+    ) -> None:
         """Take decoded audio of its reply.
 
         Args:
             start: Place of the first sample in the reply stream.
             samples: Shape (n,), in [-1, 1].
             rate: Samples a second.
+            buffer_ms: What a reply that begins now waits before it is played.
         """
+        self.buffer_ms = buffer_ms if self.buffer_ms is None else self.buffer_ms
         if samples.size == 0:
             return
         if self._detector is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -54,6 +56,24 @@ async def run(
         if open_page:
             await asyncio.to_thread(webbrowser.open, url)
         await room.done
+
+
+def check_port(port: int) -> None:
+    """See to it that a port can be had.
+
+    Raises:
+        UserError: If it is taken, or not for us.
+    """
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            pass
+    except OSError as error:
+        raise _taken(port, error) from error
+
+
+def _taken(port: int, error: OSError) -> UserError:
+    found = os.strerror(error.errno) if error.errno else str(error)
+    return UserError(f"127.0.0.1:{port}", found, "choose another --port, or none for a free one")
 
 
 class Room:
@@ -139,9 +159,7 @@ async def _serving(room: Room, clock: Clock, port: int) -> AsyncIterator[str]:
             logger=_quiet_logger(),
         )
     except OSError as error:
-        found = error.strerror or str(error)
-        cure = "choose another --port, or none for a free one"
-        raise UserError(f"127.0.0.1:{port}", found, cure) from error
+        raise _taken(port, error) from error
     async with server:
         door = PageDoor(door.token, server.sockets[0].getsockname()[1])
         yield door.url
