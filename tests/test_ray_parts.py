@@ -13,7 +13,7 @@ from voxmeter.client import affinity
 from voxmeter.client.affinity import Split
 from voxmeter.client.ray_cluster import Node
 from voxmeter.client.ray_transcribe import places
-from voxmeter.client.ray_worker import Ended, Made, Outbox, Taken
+from voxmeter.client.ray_worker import Ended, Made, Outbox, Taken, Told
 
 
 def node(
@@ -81,7 +81,7 @@ assert found == [cores.others]
 def test_messages_come_in_order_and_in_batches() -> None:
     box = Outbox()
     big = 9 * 2**20
-    told = [Taken("k", 1), made(big), made(big), Ended()]
+    told: list[Told] = [Taken("k", 1), made(big), made(big), Ended()]
     for one in told:
         box.put(one)
     assert box.take(0) == told[:2]
