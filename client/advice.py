@@ -56,6 +56,7 @@ def warnings_of(summary: Json, columns: Columns, run: Json) -> list[dict[str, st
     found.extend(_of_run(summary))
     found.extend(_of_dead(columns))
     found.extend(_of_connections(run.get("config")))
+    found.extend(_of_lost(columns))
     found.extend(Advice(*one) for one in of_judges(summary))
     return [one.row() for one in found]
 
@@ -299,6 +300,17 @@ def _insecure(place: str) -> Advice:
         f"{place}: TLS certificates were not verified; another server could have answered",
         'give the server\'s certificate as ca_file = "...", and remove insecure',
     )
+
+
+def _of_lost(columns: Columns) -> Iterator[Advice]:
+    count = int(np.count_nonzero(columns.lost & ~columns.warmup))
+    if count:
+        yield Advice(
+            "lost-workers",
+            f"{_some(count, 'trial', 'trials')} asked again because the worker that asked first "
+            "was lost; what it had heard is in no figure",
+            "workers.jsonl says which worker, when and why",
+        )
 
 
 def _replies(cell: Json) -> int:

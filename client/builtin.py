@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 import voxmeter
+from voxmeter.client.affinity import elsewhere
 from voxmeter.client.builtin_name import Builtin, parse_builtin
 from voxmeter.client.terminal import printable
 from voxmeter.endpoints.errors import UserError
@@ -52,14 +53,15 @@ def serving(
     """
     server = parse_builtin(builtin) if isinstance(builtin, str) else builtin
     command = ["serve", str(server), "--protocol", kind, "--until-stdin-closes", *options]
-    process = subprocess.Popen(  # noqa: S603 - this program itself
-        [sys.executable, "-P", "-m", "voxmeter", *command],  # nothing of the working folder
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=_environment(),
-        start_new_session=True,  # Ctrl-C is for the run, which then ends its servers itself
-    )
+    with elsewhere():
+        process = subprocess.Popen(  # noqa: S603 - this program itself
+            [sys.executable, "-P", "-m", "voxmeter", *command],  # nothing of the working folder
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+            start_new_session=True,  # Ctrl-C is for the run, which then ends its servers itself
+        )
     if server.name == "cascade":
         _step_back(process)
     try:

@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import Mapping
 from typing import IO
 
+from voxmeter.client.affinity import elsewhere
+
 
 class ChildDiedError(Exception):
     """A child ended while it had work; the text is its exit status and the end of what it wrote."""
@@ -39,14 +41,15 @@ class Child:
         # The same import path as here, whatever folder or zip this program was started from.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - lives until `end`
-        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-            [sys.executable, "-P", "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for this process, which then ends the other
-        )
+        with elsewhere():
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
+                [sys.executable, "-P", "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
+                env=environment,
+                start_new_session=True,  # Ctrl-C is for this process, which then ends the other
+            )
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("a child without pipes")
         self.requests, self.replies = self._process.stdin, self._process.stdout

@@ -91,6 +91,7 @@ class Columns:
         items: What is known of each item, by its code in `item`.
         latency_valid: False where our own lateness spoiled the trial's latency.
         waited: Trials that were refused first and asked again within their run.
+        lost: Trials that were asked again because the worker that asked them was lost.
         host: Code in `hosts` of the machine that asked.
         gave_up: By endpoint, why it was asked no more; one that was asked on is not in it.
         early: How many replies began while our clip was playing and were not the answer.
@@ -117,6 +118,7 @@ class Columns:
     latency_kinds: Names
     latency_valid: Flags
     waited: Flags
+    lost: Flags
     early: Codes
     talked_over: Flags
     scores: dict[str, Column]
@@ -167,7 +169,7 @@ def read_items(rows: Iterable[Row]) -> dict[tuple[str, str], ItemInfo]:
 
 _CODED = (
     *("cell", "item", "attempt", "status", "warmup", "kind", "valid", "waited"),
-    *("early", "talked_over", "host"),
+    *("early", "talked_over", "host", "lost"),
 )
 _EARLY = frozenset({"greeting", "early", "backchannel"})
 """Roles of replies that may come before the answer, as `scoring/segments.py` names them."""
@@ -232,6 +234,7 @@ class _TrialReader:
             "valid": int(audit.get("latency_valid") is not False),
             "waited": int(bool(row.get("waited_s")) and row["attempt"] > 1),
             "host": self.names["host"].code(str(audit.get("host") or "")),
+            "lost": int(number(row.get("lost_attempts", 0)) > 0),
             "early": sum(_is_early(one, clip_ms) for one in segments),
             "talked_over": int(any(one.get("role") == "talk-over" for one in segments)),
         }
@@ -267,6 +270,7 @@ class _TrialReader:
             latency_kinds=self.names["kind"],
             latency_valid=codes["valid"].astype(np.bool_),
             waited=codes["waited"].astype(np.bool_),
+            lost=codes["lost"].astype(np.bool_),
             early=codes["early"],
             talked_over=codes["talked_over"].astype(np.bool_),
             scores={name: _measured(self.numbers[name]) for name in LATENCY},

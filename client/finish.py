@@ -19,6 +19,7 @@ from voxmeter.client.audio import Samples, from_pcm16, write_flac, write_whole
 from voxmeter.client.capture import Capture
 from voxmeter.client.encodings import Decoder, decoder
 from voxmeter.client.jsonlines import disk
+from voxmeter.client.machine import load_average
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import AttemptPaths
 from voxmeter.scoring import log, marks, playout
@@ -205,6 +206,7 @@ def _audit(capture: Capture, found: marks.Marks, limit_ms: float) -> dict[str, A
         "latency_valid": bool(found.audit.get("latency_valid", True)) and punctual,
         "warnings": found.audit.get("warnings", []),
         "host": socket.gethostname(),
+        "load": _rounded(load_average()),
     }
 
 

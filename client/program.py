@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import IO
 
+from voxmeter.client.affinity import elsewhere
 from voxmeter.client.clock import Clock
 from voxmeter.client.guard import Guard
 from voxmeter.client.mailbox import Mailbox
@@ -58,15 +59,16 @@ class Program:
         self._ended = Event()
         self._reaped = False
         self._tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
-        self._child = subprocess.Popen(  # noqa: S603 - what bench.toml names, and nothing else
-            command,
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
+        with elsewhere():
+            self._child = subprocess.Popen(  # noqa: S603 - what bench.toml names, and nothing else
+                command,
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
         guard.watch(self._child.pid)
         with suppress(OSError):  # a model that computes hard gives way to the one who measures it
             niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0))

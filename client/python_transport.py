@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from voxmeter.client import serve_callable
+from voxmeter.client.affinity import leave
 from voxmeter.client.clock import Clock, SystemClock
 from voxmeter.client.mailbox import Mailbox, size_of
 from voxmeter.client.terminal import printable
@@ -165,6 +166,7 @@ class Hand:
         self._thread.join(_PATIENCE_S)
 
     def _work(self) -> None:
+        leave()
         while (job := self._jobs.get()) is not None:
             job()
 

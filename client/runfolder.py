@@ -27,13 +27,14 @@ SCHEMA = 1
 FINISHED = frozenset({"ok", "no_reply", "timeout", "truncated", "protocol_error"})
 """Statuses that `--resume` leaves alone; transport failures and bad clips are tried again."""
 
-RowFile = Literal["trials", "transcripts", "scores"]
+RowFile = Literal["trials", "transcripts", "scores", "workers"]
 
 _PARTIAL = ".partial"
 _NEEDED: Mapping[RowFile, frozenset[str]] = {
     "trials": frozenset({"key", "attempt", "status"}),
     "transcripts": frozenset({"key", "attempt", "text", "model_hash", "settings"}),
     "scores": frozenset({"key", "attempt", "metric", "version", "value", "unscored", "detail"}),
+    "workers": frozenset({"worker", "host", "what"}),
 }
 _PLACED = _NEEDED["trials"] | {"endpoint", "suite", "item", "condition", "trial"}
 _ITEM = frozenset({"suite", "item"})
@@ -158,7 +159,7 @@ class RunFolder:
     # Reading
 
     def rows(self, name: RowFile) -> Iterator[Row]:
-        """Yield the rows of `trials.jsonl`, `transcripts.jsonl` or `scores.jsonl`, oldest first.
+        """Yield the rows of a file that is appended to (`trials.jsonl`, …), oldest first.
 
         Raises:
             UserError: For a line that is not a JSON object, or lacks a field that readers need,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +15,10 @@ if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
     from voxmeter.client.judge_estimate import JudgeEstimate
     from voxmeter.client.publish import Publishing
+    from voxmeter.client.ray_transcribe import ClusterTranscriber
     from voxmeter.client.run import Prepared
     from voxmeter.client.runfolder import RunFolder
+    from voxmeter.client.streaming import Show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--concurrency", type=positive, metavar="N", help="sessions with one endpoint at a time"
     )
     parser.add_argument("--shard", metavar="I/N", help="ask only part I of N, and do not score")
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="stream and transcribe on a Ray cluster: local, auto, HOST:PORT or ray://HOST:PORT",
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="say time, disk and cost, ask nothing"
     )
@@ -54,17 +63,20 @@ def run(args: argparse.Namespace) -> int:
     from voxmeter.client import run as stages
     from voxmeter.client.publish import publishing
 
-    if args.resume is not None:
-        _refuse_with_resume(args)
-        prepared, folder = stages.reopen(args.resume)
-        _say_what_it_starts(prepared)
-    else:
-        bench, selection = _chosen(args)
-        prepared = stages.prepare(bench, **selection, asking=not args.dry_run)
-        if args.dry_run:
-            return _dry_run(prepared, as_json=args.json)
-        folder = stages.create(prepared, selection)
-    with folder:
+    with ExitStack() as stack:
+        if args.resume is not None:
+            _refuse_with_resume(args)
+            prepared, folder = stages.reopen(args.resume)
+            _say_what_it_starts(prepared)
+            stack.enter_context(folder)
+            stack.enter_context(_cluster(args))
+        else:
+            bench, selection = _chosen(args)
+            prepared = stages.prepare(bench, **selection, asking=not args.dry_run)
+            if args.dry_run:
+                return _dry_run(prepared, as_json=args.json)
+            stack.enter_context(_cluster(args))
+            folder = stack.enter_context(stages.create(prepared, selection))
         try:
             with publishing(prepared, folder) as published:
                 return _stages(args, prepared, folder, published)
@@ -73,20 +85,30 @@ def run(args: argparse.Namespace) -> int:
             raise
 
 
+def _cluster(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return what keeps the cluster of `--ray` at hand; nothing where this process streams."""
+    if args.ray is None:
+        return nullcontext()
+    from voxmeter.client.ray_cluster import connected
+
+    return connected(args.ray)
+
+
 def _stages(
     args: argparse.Namespace, prepared: Prepared, folder: RunFolder, published: Publishing
 ) -> int:
     from voxmeter.client import run as stages
     from voxmeter.client.progress import Loud, Quiet
 
+    stream = stages.stream if args.ray is None else _stream_of_ray()
     silent = args.quiet or args.json
     if not silent:
         _say(prepared, folder)
     if silent:
-        stages.stream(prepared, folder, published.show(Quiet()))
+        stream(prepared, folder, published.show(Quiet()))
     else:
         with Loud(len(prepared.plan)) as show:
-            stages.stream(prepared, folder, published.show(show))
+            stream(prepared, folder, published.show(show))
     shard = (folder.run.get("selection") or {}).get("shard")
     if shard:
         if not silent:
@@ -133,8 +155,10 @@ def _finish(
     from voxmeter.client.scoring_progress import ScoringProgress
     from voxmeter.client.summary import exit_status
 
-    with ScoringProgress(quiet=args.quiet or args.json) as progress:
-        summary = score_run(folder, prepared.bench, progress=progress)
+    with ExitStack() as stack:
+        reader = None if args.ray is None else stack.enter_context(_readers(prepared))
+        progress = stack.enter_context(ScoringProgress(quiet=args.quiet or args.json))
+        summary = score_run(folder, prepared.bench, transcriber=reader, progress=progress)
         published.scored(summary)
         write_reports(folder, summary, progress)
         if published.done(summary):  # something was not delivered: the reports say so too
@@ -148,9 +172,24 @@ def _finish(
     return exit_status(summary)
 
 
+def _stream_of_ray() -> Callable[[Prepared, RunFolder, Show], None]:
+    from voxmeter.client import ray_stream
+
+    return ray_stream.stream
+
+
+def _readers(prepared: Prepared) -> ClusterTranscriber:
+    from voxmeter.client.ray_transcribe import ClusterTranscriber
+
+    return ClusterTranscriber(prepared.bench)
+
+
 def _chosen(args: argparse.Namespace) -> tuple[Bench, dict[str, Any]]:
     from voxmeter.client import config, plan
+    from voxmeter.endpoints.errors import UserError
 
+    if args.ray is not None and args.shard:
+        raise UserError("--ray", "comes with --shard", "leave one out: a cluster shares out itself")
     bench = config.overridden(
         config.load(args.bench),
         name=args.name,
