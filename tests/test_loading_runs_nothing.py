@@ -53,7 +53,7 @@ def run_folder(parent: Path, proof: Path) -> Path:
                 "options": {"callable": "mine.py:answer"},
             },
         ],
-        "suite": [{"kind": "demo"}],
+        "suite": [{"kind": "demo", "limit": 2}],
         "transcribe": {"model": "tiny.en"},
         "gate": [{"metric": "first_audible_ms", "at": "p50", "max": 500}],
     }

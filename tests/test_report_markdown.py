@@ -81,7 +81,6 @@ def test_what_a_foreign_row_has_for_a_status_or_kind_stays_in_its_cell(
     text: str, tmp_path: Path
 ) -> None:
     rows = [trial("q0", latency_kind=text, first_audible_ms=400.0), trial("q1", status=text)]
-    rows[0]["trial"] = text
     with build(tmp_path, [item("q0"), item("q1")], rows, []) as folder:
         shown = "".join(text_of("md", [folder]))
         csv = "".join(text_of("csv", [folder]))
