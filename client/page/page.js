@@ -134,7 +134,9 @@ function warningsPart() {
 }
 
 function gatesPart() {
-  const found = data.runs.flatMap((run) => (run.gates || []).map((gate) => [many ? `${run.letter}: ${gate.gate}` : gate.gate, gate.cell, known(gate.value) ? plain(gate.value) : "–",
+  // Beside a comparison no gate waits for one.
+  const about = (gate) => !compared || gate.verdict !== "not applicable";
+  const found = data.runs.flatMap((run) => (run.gates || []).filter(about).map((gate) => [many ? `${run.letter}: ${gate.gate}` : gate.gate, gate.cell, known(gate.value) ? plain(gate.value) : "–",
     el("span", { class: gate.verdict === "failed" ? "bad" : gate.verdict === "passed" ? "good" : "kind" }, gate.verdict), gate.reason]));
   return found.length ? part("gates", "Gates", null, el("div", { class: "card" }, table(["gate", "cell", "value", "verdict", "reason"], found, [2]))) : null;
 }
