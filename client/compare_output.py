@@ -163,7 +163,7 @@ def _lines(document: Json) -> Iterator[str]:
     yield ""
     yield (
         "differences are new less base, item by item, with 95 % intervals; of shares in "
-        "percentage points"
+        "percentage points; docs/scoring.md and docs/metrics.md say what each metric is"
     )
     yield from _notes(document)
     for gate in document["gates"]:

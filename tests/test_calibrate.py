@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from voxmeter.client.audio import to_pcm16
-from voxmeter.client.calibrate import CASES, Budget, Case, calibrate, compare, folder_for
+from voxmeter.client.calibrate import (
+    CASES,
+    Budget,
+    Calibration,
+    Case,
+    calibrate,
+    compare,
+    folder_for,
+)
 from voxmeter.client.capture import Utterance
 from voxmeter.client.cli import main
 from voxmeter.client.servers.voice import babble
@@ -120,6 +128,28 @@ def test_the_cases_are_those_that_are_promised() -> None:
     assert {case.trail_ms for case in CASES} == {0, 600}
     assert len(set(CASES)) == 12
     assert isinstance(CASES[0], Case)
+
+
+def test_one_session_at_a_time_gets_most_of_the_seconds_and_all_of_them_are_announced(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    budgets: list[Budget] = []
+
+    def measured(*_: object, budget: Budget, **__: object) -> Calibration:
+        budgets.append(budget)
+        return Calibration((), (), 0, 0, 1.0, sessions=(1, 50))
+
+    monkeypatch.setattr("voxmeter.client.calibrate.calibrate", measured)
+    told = []
+    for words in (["--seconds", "10"], ["--seconds", "10", "--sessions", "50"], ["--trials", "3"]):
+        assert main(["calibrate", *words]) == 3
+        told.append(capsys.readouterr().out.splitlines()[0])
+    assert [budgets[0].window_s(number) for number in (1, 50)] == [7.5, 2.5]
+    assert [one.window_s(50) for one in budgets] == [2.5, 10, None]
+    assert "trials begin for 10 s, and with start and end it takes about 33 s" in told[0]
+    assert "trials begin for 10 s, and with start and end it takes about 28 s" in told[1]
+    assert "about" not in told[2]
 
 
 def test_a_real_metronome_is_measured_and_its_files_are_kept(tmp_path: Path) -> None:

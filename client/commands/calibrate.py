@@ -16,6 +16,10 @@ _PROTOCOL = "openai-realtime"
 _QUESTION_S = 0.8
 _WHOLE_S = 4.0
 _HUSH_S = 0.3
+_START_S, _LAST_ALONE_S, _LAST_OF_MANY_S = 6, 5, 12
+"""What starting and the last trials take beyond the time in which trials begin (measured)."""
+_ALONE_SHARE = 0.75
+"""Of the time: alone, a trial takes some two seconds; fifty are made at once."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,16 +63,15 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from voxmeter.client import calibration_run
-    from voxmeter.client.calibrate import Budget, calibrate, folder_for
-    from voxmeter.client.calibration import keep
+    from voxmeter.client.calibrate import calibrate, folder_for
+    from voxmeter.client.calibration import few_for_compare, keep
+    from voxmeter.client.terminal import warn
 
     sessions = _sessions(args.sessions)
     _positive("--trials", args.trials, at_least=1)
     if args.seconds is not None:
         _positive("--seconds", args.seconds, at_least=1)
-    # Each number of sessions gets its share, less what starting, warming up and ending take.
-    share = None if args.seconds is None else max(1.0, args.seconds / len(sessions) - 3.0)
-    budget = Budget(trials=10_000 if share is not None else args.trials, seconds=share)
+    budget = _budget(args.trials, args.seconds, sessions)
     if not args.json:
         print(_intention(args.protocol, sessions, budget), flush=True)
     with tempfile.TemporaryDirectory(prefix="voxmeter-") as temporary:
@@ -90,6 +93,9 @@ def run(args: argparse.Namespace) -> int:
                 calibration_run.summarise(folder)
                 found["folder"] = str(folder.path)
     _print(result, found, as_json=args.json)
+    if args.out and not args.json:
+        for line in few_for_compare(result):
+            warn(line)
     return 0 if result.errors else 3  # the metronome answered nothing that could be compared
 
 
@@ -107,11 +113,35 @@ def _print(result: Calibration, found: dict[str, object], *, as_json: bool) -> N
         print(found["folder"])
 
 
+def _budget(trials: int, seconds: float | None, sessions: Sequence[int]) -> Budget:
+    """Return how long trials begin: one session at a time gets most of it, where there are others.
+
+    What starting and warming up take is no part of it, and neither is the end of the last trials.
+    """
+    from voxmeter.client.calibrate import Budget
+
+    if seconds is None:
+        return Budget(trials=trials)
+    several = len({number for number in sessions if number > 1})
+    if 1 not in sessions or not several:
+        share = max(1.0, seconds / max(1, len(set(sessions))))
+        return Budget(trials=10_000, seconds=share)
+    alone_s = max(1.0, seconds * _ALONE_SHARE)
+    return Budget(10_000, max(1.0, (seconds - alone_s) / several), alone_s)
+
+
 def _intention(protocol: str, sessions: Sequence[int], budget: Budget) -> str:
     numbers = " and ".join(str(number) for number in sessions)
-    about = "" if budget.seconds is None else f", about {budget.seconds * len(sessions):.0f} s"
-    how = f"with {numbers} sessions at a time over {protocol}{about}"
-    return f"Measuring this machine's own timing error {how}."
+    how = f"with {numbers} sessions at a time over {protocol}"
+    windows = [budget.window_s(number) or 0.0 for number in dict.fromkeys(sessions)]
+    if budget.seconds is None:
+        return f"Measuring this machine's own timing error {how}."
+    last = sum(_LAST_ALONE_S if number == 1 else _LAST_OF_MANY_S for number in set(sessions))
+    whole = _START_S + sum(windows) + last
+    return (
+        f"Measuring this machine's own timing error {how}: trials begin for {sum(windows):.0f} s, "
+        f"and with start and end it takes about {whole:.0f} s, more on a busy machine."
+    )
 
 
 def _questions(longest_s: float) -> list[Utterance]:
