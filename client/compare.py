@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from voxmeter.client import compare_gates
-from voxmeter.client.compare_cells import CellPair, endpoints, is_control, refusals
+from voxmeter.client.compare_cells import CellPair, controls, endpoints, refusals
 from voxmeter.client.compare_verdict import said
 from voxmeter.client.compared_run import Cell, Item, Side, read_side
 from voxmeter.client.gates import of_answers
@@ -147,13 +147,14 @@ def _compared(
             warnings += [f"compared by force: {cell.name}: {one}" for one in _all(refused)]
         else:
             cell.refused = refused
-        answers = named & {cell.base[0], cell.new[0]} or not is_control(base, new, cell)
-        if not answers:
+        alike = controls(base, new, cell)
+        answers = not alike or bool(named & {cell.base[0], cell.new[0]})
+        if alike == 1 and not answers:
             warnings.append(
                 f"{cell.name}: a metronome is a control that answers every question alike; "
                 "answers are not compared with its own"
             )
-        _measure(base, new, cell, answers=bool(answers))
+        _measure(base, new, cell, answers=answers)
         judged.take(cell)
         cell.samples.clear()
         rows.append(_row(base, new, cell))

@@ -47,10 +47,10 @@ def endpoints(base: str, new: str) -> str:
     return new if base == new else f"{base} -> {new}"
 
 
-def is_control(base: Side, new: Side, cell: CellPair) -> bool:
-    """Return whether either side is a built-in metronome, whose answers are all alike."""
+def controls(base: Side, new: Side, cell: CellPair) -> int:
+    """Return how many of the two sides are a built-in metronome, whose answers are all alike."""
     sides = ((base, cell.base), (new, cell.new))
-    return any(expected_latency(side.run, names[0]) is not None for side, names in sides)
+    return sum(expected_latency(side.run, names[0]) is not None for side, names in sides)
 
 
 def common_items(base: Side, new: Side, cell: CellPair) -> set[Item]:

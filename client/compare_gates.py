@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from voxmeter.client import config
-from voxmeter.client.compare_cells import CellPair, common_items, is_control
+from voxmeter.client.compare_cells import CellPair, common_items, controls
 from voxmeter.client.compare_verdict import doubt, unmeasured
 from voxmeter.client.compared_run import Cell, Side
 from voxmeter.client.gates import named, of_answers
@@ -133,7 +133,7 @@ class Judging:
         if (
             gate.endpoint is None
             and of_answers(gate.metric)
-            and is_control(self.base, self.new, cell)
+            and controls(self.base, self.new, cell)
         ):
             return False
         if self.gates is not None and not (is_judged(gate.metric) and gate.suite is None):

@@ -266,6 +266,10 @@ def test_answers_are_not_compared_with_those_of_a_control(tmp_path: Path) -> Non
     assert "first_audible_ms" in cell["metrics"]
     assert [gate["metric"] for gate in found["gates"]] == ["first_audible_ms"]
     assert [one for one in found["warnings"] if "is a control" in one]
+    metronome = configured(GATE)
+    metronome["config"]["endpoint"][0]["builtin"] = "metronome"
+    two = [run_at(tmp_path / str(n), right=[1] * 10, run=metronome) for n in range(2)]
+    assert not [one for one in compare_runs(*two).document["warnings"] if "control" in one]
 
 
 def test_what_is_to_be_asked_again_is_counted_as_the_run_itself_counts_it(

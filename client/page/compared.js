@@ -23,7 +23,7 @@ function comparedPart() {
   const notes = [...compared.warnings, ...compared.missing.map((one) => `The ${one.in} run has no ${[one.endpoint, one.suite, one.condition].join(" / ")}.`),
     ...compared.cells.flatMap((cell) => Object.entries(cell.refused).map(([what, reasons]) => `Not compared: ${what} of ${place(cell)}: ${reasons.join("; ")}`))];
   return part("compared", "Comparison", `Base ${compared.base.run}, new ${compared.new.run}. Differences are new less base, item by item, with 95 % intervals; of shares in percentage points.`,
-    el("div", { class: "card" }, el("p", { class: "verdict " + verdictClass(compared.verdict) }, compared.said),
+    el("div", { class: "card" }, el("p", { class: "verdict " + (compared.said.startsWith("could not be measured") ? "kind" : verdictClass(compared.verdict)) }, compared.said),
       gates.length > 0 && table(["gate", "cell", "difference", "p (Holm)", "verdict", "reason"], gates, [2, 3]),
       notes.length > 0 && el("ul", { class: "warnings" }, notes.map((one) => el("li", null, one)))),
     el("details", { open: rows.length <= 30 }, el("summary", null, "All differences"), el("div", { class: "card" },
