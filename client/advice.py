@@ -262,6 +262,14 @@ def _of_run(summary: Json) -> Iterator[Advice]:
             "by more than the endpoint",
             "compare latencies of one machine only: report.md has a table by machine",
         )
+    here = [cell["endpoint"] for cell in summary["cells"] if cell.get("computes_here")]
+    for endpoint in dict.fromkeys(here):
+        yield Advice(
+            "same-machine",
+            f"{endpoint}: the assistant computes on this very machine, so that its latency says "
+            "as much of this machine's load",
+            "compare only runs of a machine with nothing else to do",
+        )
     if summary["calibration"] is None and any(
         cell["metrics"]["first_audible_ms"]["n"] for cell in summary["cells"]
     ):

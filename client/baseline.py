@@ -241,9 +241,19 @@ def read_baseline(path: Path, place: str, again: str) -> Baseline:
     )
 
 
+def missing(place: str, again: str) -> UserError:
+    """Return what is said of a baseline that is not there.
+
+    Args:
+        place: Its path, for the message.
+        again: The command that writes it.
+    """
+    return UserError(place, "there is no such baseline", f"write it with: {again}")
+
+
 def _content(path: Path, place: str, again: str) -> bytes:
     if not path.exists():
-        raise UserError(place, "there is no such baseline", f"write it with: {again}")
+        raise missing(place, again)
     if not path.is_file():
         raise UserError(place, "is not a file", "give the path of a baseline")
     try:

@@ -143,10 +143,17 @@ class Budget:
     Attributes:
         trials: Trials of each case; at least two for each session are made in any case.
         seconds: Time after which no trial is begun, whatever `trials` says; None sets no limit.
+        alone_s: The same with one session at a time, which takes longest for as many trials; None
+            is as long as the others.
     """
 
     trials: int = 5
     seconds: float | None = None
+    alone_s: float | None = None
+
+    def window_s(self, sessions: int) -> float | None:
+        """Return for how long trials begin with so many sessions; None sets no limit."""
+        return self.alone_s if sessions == 1 and self.alone_s is not None else self.seconds
 
     def count(self, sessions: int) -> int:
         """Return how many trials are made with so many sessions, if the time lasts."""
@@ -317,7 +324,8 @@ class _Bench:
             with Finisher() as finisher:
                 ask = partial(self._one, sessions=sessions, finisher=finisher, monitor=monitor)
                 rows.append(await ask(-len(CASES), 0))  # not counted: it warms up both sides
-                until = None if budget.seconds is None else time.monotonic() + budget.seconds
+                window_s = budget.window_s(sessions)
+                until = None if window_s is None else time.monotonic() + window_s
                 spacing = Spacing(sessions)
 
                 async def session(place: int) -> None:

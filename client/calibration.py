@@ -104,3 +104,21 @@ def lines(result: Calibration) -> list[str]:
             f"  Opus moves where a sound begins by up to {result.spread_ms:g} ms by itself."
         )
     return [*shown, "", verdict]
+
+
+def few_for_compare(result: Calibration) -> list[str]:
+    """Return what `voxmeter compare` will miss in a calibration: too few of its cases."""
+    from voxmeter.scoring.paired import LEAST_CLUSTERS
+
+    told = []
+    for number in dict.fromkeys(result.sessions):
+        names = [case for case in result.by_case if case["sessions"] == number]
+        seen = {(one["lead_ms"], one["pacing"], one["trail_ms"]) for one in names}
+        if len(seen) < LEAST_CLUSTERS:
+            cases = f"{len(seen)} case{'' if len(seen) == 1 else 's'}"
+            told.append(
+                f"with {number} session{'' if number == 1 else 's'} at a time {cases} could be "
+                f"measured, and {LEAST_CLUSTERS} are the least that voxmeter compare takes; leave "
+                "out --seconds or give it more, on a quiet machine"
+            )
+    return told

@@ -120,6 +120,7 @@ def _dispatch(words: list[str]) -> int:
         args, rest = parser.parse_known_args(words)
     except SystemExit as end:  # --help and --version have printed
         return int(end.code or 0)
+    rest = _without_query(args, rest)
     if rest:
         _refuse_rest(chosen or parser, rest[0])
     if command is None:
@@ -151,15 +152,27 @@ def _parser(chosen: str | None) -> tuple[Parser, Parser | None, Command | None]:
     return parser, own, command
 
 
+def _without_query(args: argparse.Namespace, rest: list[str]) -> list[str]:
+    """Give a query behind options to its argument, which argparse had left empty before them."""
+    queries = [word for word in rest if word.startswith("?")]
+    if len(queries) != 1 or getattr(args, "query", None) != "":
+        return rest
+    args.query = queries[0]
+    return [word for word in rest if word is not queries[0]]
+
+
 def _refuse_rest(parser: Parser, word: str) -> NoReturn:
     from voxmeter.client import nearest
     from voxmeter.client.terminal import printable
 
+    cure = f"see {parser.prog} --help"
+    if not word.startswith("-"):
+        found = f"unknown argument {printable(word, 200)}"
+        raise UserError(parser.prog.removeprefix("voxmeter "), found, cure)
     option = word.partition("=")[0]
-    near = nearest.nearest(option, parser.options()) if option.startswith("-") else None
-    cure = f"did you mean {near}?" if near else f"see {parser.prog} --help"
-    kind = "option" if option.startswith("-") else "argument"
-    found = f"unknown {kind} {printable(option, 60)}"
+    near = nearest.nearest(option, parser.options())
+    cure = f"did you mean {near}?" if near else cure
+    found = f"unknown option {printable(option, 60)}"
     raise UserError(parser.prog.removeprefix("voxmeter "), found, cure)
 
 

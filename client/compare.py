@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from voxmeter.client import compare_gates
-from voxmeter.client.compare_cells import CellPair, endpoints, refusals
+from voxmeter.client.compare_cells import CellPair, controls, endpoints, refusals
+from voxmeter.client.compare_verdict import said
 from voxmeter.client.compared_run import Cell, Item, Side, read_side
+from voxmeter.client.gates import of_answers
 from voxmeter.client.planned import endpoint_config
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.terminal import printable
@@ -136,6 +138,7 @@ def _compared(
             "--map OLD=NEW pairs endpoints of different names",
         )
     warnings += _warnings(base, new, cells)
+    named = {gate.endpoint for gate in gates or ()}
     judged = compare_gates.Judging(base, new, missing, gates)
     rows = []
     for cell in cells:
@@ -144,7 +147,14 @@ def _compared(
             warnings += [f"compared by force: {cell.name}: {one}" for one in _all(refused)]
         else:
             cell.refused = refused
-        _measure(base, new, cell)
+        alike = controls(base, new, cell)
+        answers = not alike or bool(named & {cell.base[0], cell.new[0]})
+        if alike == 1 and not answers:
+            warnings.append(
+                f"{cell.name}: a metronome is a control that answers every question alike; "
+                "answers are not compared with its own"
+            )
+        _measure(base, new, cell, answers=answers)
         judged.take(cell)
         cell.samples.clear()
         rows.append(_row(base, new, cell))
@@ -159,12 +169,14 @@ def _compared(
     failed = [one for one in results if one["verdict"] == "failed"]
     worse = any(one["p_holm"] is not None for one in failed)
     status = 2 if not_comparable else int(bool(failed))
+    verdict = _verdict(status, worse=worse)
     return Comparison(
         {
             "schema": SCHEMA,
             "base": _told(base),
             "new": _told(new),
-            "verdict": _verdict(status, worse=worse),
+            "verdict": verdict,
+            "said": said(verdict, results),
             "status": status,
             "cells": rows,
             "missing": [
@@ -203,7 +215,9 @@ def _unfinished(side: Side, *, force: bool) -> list[str]:
     missing, planned = side.unfinished()
     if not missing:
         return []
-    found = f"unfinished: {missing} of {planned} planned trials are not there"
+    again = side.not_held()
+    found = f"unfinished: {missing + again} of {planned} planned trials are to be asked again"
+    found += f" ({again} could not be held, {missing} were not made)" if again else ""
     if not force:
         raise UserError(side.place, found, "voxmeter run --resume makes them up, or --force")
     return [f"compared by force: {side.place}: {found}"]
@@ -253,11 +267,13 @@ def _warnings(base: Side, new: Side, cells: Sequence[CellPair]) -> Iterator[str]
             yield f"{endpoints(*names)}: the endpoint kinds differ ({kinds[0]} and {kinds[1]})"
 
 
-def _measure(base: Side, new: Side, cell: CellPair) -> None:
+def _measure(base: Side, new: Side, cell: CellPair, *, answers: bool) -> None:
     codes = _Codes()
     old, now = base.samples(cell.base), new.samples(cell.new)
     for name in old:
         if name not in now or cell.refused.get("latency" if name in LATENCY else "answers"):
+            continue
+        if not answers and of_answers(name):
             continue
         samples = codes.samples(base, old[name]), codes.samples(new, now[name])
         pairs = paired(*samples)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from voxmeter.client.compared_run import Cell, Item, Side
+from voxmeter.client.planned import expected_latency
 from voxmeter.client.terminal import printable
 from voxmeter.scoring.definitions import LATENCY, is_judged
 from voxmeter.scoring.paired import Difference, Pairs, Samples
@@ -46,6 +47,17 @@ def endpoints(base: str, new: str) -> str:
     return new if base == new else f"{base} -> {new}"
 
 
+def controls(base: Side, new: Side, cell: CellPair) -> int:
+    """Return how many of the two sides are a built-in metronome, whose answers are all alike."""
+    sides = ((base, cell.base), (new, cell.new))
+    return sum(expected_latency(side.run, names[0]) is not None for side, names in sides)
+
+
+def common_items(base: Side, new: Side, cell: CellPair) -> set[Item]:
+    """Return the items that both sides were asked."""
+    return _items_of(base, cell.base) & _items_of(new, cell.new)
+
+
 def refusals(base: Side, new: Side, cell: CellPair) -> dict[str, list[str]]:
     """Return why a cell's `latency` or its `answers` may not be compared; empty where they may."""
     found = {
@@ -75,7 +87,7 @@ def _latency_refusals(base: Side, new: Side, cell: CellPair) -> Iterator[str]:
 def _answer_refusals(base: Side, new: Side, cell: CellPair) -> Iterator[str]:
     suite = cell.base[1]
     both = base.contents.keys() & new.contents.keys()
-    asked = _items_of(base, cell.base) & _items_of(new, cell.new)
+    asked = common_items(base, new, cell)
     changed = sorted(
         item[1]
         for item in both & asked

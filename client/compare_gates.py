@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from voxmeter.client import config
-from voxmeter.client.compare_cells import CellPair
+from voxmeter.client.compare_cells import CellPair, common_items, controls
+from voxmeter.client.compare_verdict import doubt, unmeasured
 from voxmeter.client.compared_run import Cell, Side
 from voxmeter.client.gates import named, of_answers
-from voxmeter.client.planned import expected_latency
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.definitions import LATENCY, definition, is_judged
 from voxmeter.scoring.paired import (
@@ -73,7 +73,7 @@ def of_run(
 
 @dataclass(slots=True)
 class _Test:
-    """One gate in one cell; a `problem` says why there is no verdict."""
+    """One gate in one cell; a `problem` says why there is no verdict, `lacks` that of samples."""
 
     gate: Gate
     cell: str
@@ -83,6 +83,7 @@ class _Test:
     p: float | None = None
     problem: str = ""
     refused: bool = False
+    lacks: bool = False
 
 
 @dataclass(slots=True)
@@ -100,9 +101,7 @@ class Judging:
         for gate in self._wanted():
             if _is_about(gate, cell.base[0], cell.new) and self._is_there(gate, cell):
                 test = _test(gate, cell, self.new.seed)
-                if test.problem and not test.refused and gate.metric in LATENCY:
-                    test.problem += self._late(cell)
-                self._tests.append(test)
+                self._tests.append(self._told(test, cell) if test.lacks else test)
 
     def results(self) -> tuple[list[Json], bool]:
         """Return the rows of all gates, and whether what they are about cannot be compared."""
@@ -131,7 +130,11 @@ class Judging:
 
         One on answers is about no control, unless it names it.
         """
-        if gate.endpoint is None and of_answers(gate.metric) and self._is_control(cell):
+        if (
+            gate.endpoint is None
+            and of_answers(gate.metric)
+            and controls(self.base, self.new, cell)
+        ):
             return False
         if self.gates is not None and not (is_judged(gate.metric) and gate.suite is None):
             return True
@@ -140,20 +143,19 @@ class Judging:
             for side, names in ((self.base, cell.base), (self.new, cell.new))
         )
 
-    def _late(self, cell: CellPair) -> str:
-        """Say how many trials this machine spoilt: what a busy one lacks is not the endpoint's."""
-        counts = [
-            side.left_out(names)["latency_invalid"]
-            for side, names in ((self.base, cell.base), (self.new, cell.new))
-        ]
-        if not any(counts):
-            return ""
-        trials = f"{counts[0]} trials of the base and {counts[1]} of the new run"
-        return f" (this machine was late in {trials})"
+    def _told(self, test: _Test, cell: CellPair) -> _Test:
+        """Say what a gate that lacks samples has left, and where the others are."""
+        late = self._late(cell) if test.gate.metric in LATENCY else 0
+        test.lacks = bool(late or test.n)  # more of what the endpoint never did would not help
+        if test.lacks:
+            items = len(common_items(self.base, self.new, cell))
+            test.problem = unmeasured(test.problem, test.n, items, late)
+        return test
 
-    def _is_control(self, cell: CellPair) -> bool:
+    def _late(self, cell: CellPair) -> int:
+        """Count the trials that this machine spoilt: what it lost is not the endpoint's doing."""
         sides = ((self.base, cell.base), (self.new, cell.new))
-        return all(expected_latency(side.run, names[0]) is not None for side, names in sides)
+        return sum(side.left_out(names)["latency_invalid"] for side, names in sides)
 
     def _of_missing(self) -> Iterator[_Test]:
         for gate in self.gates or ():
@@ -184,15 +186,16 @@ class Judging:
         if test.problem or test.found is None or adjusted is None or test.base is None:
             applies = self.gates is not None or test.refused
             verdict = "failed" if applies else "not applicable"
-            return row | {"verdict": verdict, "reason": f"cannot be evaluated: {test.problem}"}
+            reason = test.problem if test.lacks else f"cannot be evaluated: {test.problem}"
+            return row | {"verdict": verdict, "reason": reason}
         meant = definition(test.gate.metric)
         better = meant.better if meant and meant.better else "lower"
         said = outcome(test.found, adjusted, test.base, better, _floors(test.gate))
-        failed = said == "regression"
-        return row | {
-            "verdict": "failed" if failed else "passed",
-            "reason": f"a regression of {_amount(test)}" if failed else "",
-        }
+        if said == "regression":
+            return row | {"verdict": "failed", "reason": f"a regression of {_amount(test)}"}
+        unit = meant.unit if meant else ""
+        open_to = doubt(test.found, test.base, better, _floors(test.gate), unit)
+        return row | {"verdict": "passed", "reason": open_to}
 
 
 def _test(gate: Gate, cell: CellPair, seed: int) -> _Test:
@@ -207,13 +210,14 @@ def _test(gate: Gate, cell: CellPair, seed: int) -> _Test:
         return test
     pairs = cell.pairs.get(name)
     if pairs is None:
-        test.problem = "no item has a value in both runs"
+        test.problem, test.lacks = "no item has a value in both runs", True
         return test
     test.n = len(pairs.base)
     if pairs.cluster_count < LEAST_CLUSTERS:
+        test.lacks = True
         test.problem = (
-            f"too few samples: {_counted(test.n, 'item')} from "
-            f"{_counted(pairs.cluster_count, 'source')}, and {LEAST_CLUSTERS} sources are the least"
+            f"{_counted(test.n, 'item')} from {_counted(pairs.cluster_count, 'source')}, and "
+            f"{LEAST_CLUSTERS} sources are the least"
         )
         return test
     at = _at(gate)
@@ -222,7 +226,8 @@ def _test(gate: Gate, cell: CellPair, seed: int) -> _Test:
         old, now = cell.samples[name]
         test.found = percentile_difference(old, now, fraction, seed=seed)
         if test.found is None:
-            test.problem = f"too few samples: {at} needs {LEAST_TRIALS[fraction]} on each side"
+            test.lacks = True
+            test.problem = f"{at} needs {LEAST_TRIALS[fraction]} trials on each side"
             return test
         test.base = float(np.quantile(old.values[np.isin(old.items, now.items)], fraction))
     elif at == "p50":
@@ -232,7 +237,7 @@ def _test(gate: Gate, cell: CellPair, seed: int) -> _Test:
     exact = mcnemar(pairs) if meant.kind == "rate" else None
     test.p = exact.p if exact else test.found.p
     if test.p is None:
-        test.problem = "too few samples: the difference has no interval"
+        test.problem, test.lacks = "the difference has no interval", True
     return test
 
 

@@ -65,7 +65,7 @@ def markdown_text(document: Json) -> str:
     rows = [f"| {' | '.join(markdown(one, _NAME) for one in row)} |" for row in _rows(document)]
     gates = [_gate_row(gate) for gate in _by_verdict(document["gates"])]
     notes = [f"- {markdown(line, 400)}" for line in _notes(document)]
-    head = [f"**voxmeter: {document['verdict']}** {_sides(document)}"]
+    head = [f"**voxmeter: {markdown(document['said'], 400)}** {_sides(document)}"]
     room = _LARGEST - len(head[0])
     lines = head
     for title, body in (
@@ -92,6 +92,8 @@ def junit_text(document: Json) -> str:
         names = {"classname": _xml(gate["cell"] or "all"), "name": _xml(gate["gate"])}
         case = ET.SubElement(suite, "testcase", names)
         if gate["verdict"] == "passed":
+            if gate["reason"]:
+                ET.SubElement(case, "system-out").text = _xml(gate["reason"])
             continue
         tag = "failure" if gate["verdict"] == "failed" else "skipped"
         ET.SubElement(case, tag, {"message": _xml(gate["reason"])})
@@ -162,13 +164,13 @@ def _lines(document: Json) -> Iterator[str]:
     yield ""
     yield (
         "differences are new less base, item by item, with 95 % intervals; of shares in "
-        "percentage points"
+        "percentage points; docs/scoring.md and docs/metrics.md say what each metric is"
     )
     yield from _notes(document)
     for gate in document["gates"]:
         why = f": {gate['reason']}" if gate["reason"] else ""
         yield f"gate {gate['verdict']}: {gate['gate']} ({gate['cell']}){why}"
-    yield f"verdict: {document['verdict']}"
+    yield f"verdict: {document['said']}"
 
 
 def _notes(document: Json) -> Iterator[str]:

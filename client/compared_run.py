@@ -124,6 +124,12 @@ class Side:
         )
         return missing, sum(planned.values())
 
+    def not_held(self) -> int:
+        """Return how many trials have a row and are asked again when the run is resumed."""
+        texts = self.columns.statuses.texts
+        codes = [code for code, name in enumerate(texts) if name in {"disconnected", "refused"}]
+        return int(np.count_nonzero(np.isin(self.columns.status, codes) & ~self.columns.warmup))
+
 
 def read_side(folder: RunFolder) -> Side:
     """Read a run for a comparison.

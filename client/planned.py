@@ -43,6 +43,12 @@ def endpoint_config(run: Row, name: str) -> Row:
     return {}
 
 
+def computes_here(run: Row, endpoint: str) -> bool:
+    """Return whether an endpoint is the embedded assistant, whose models run on this machine."""
+    name, _ = _builtin(endpoint_config(run, endpoint).get("builtin"))
+    return name == "cascade"
+
+
 def expected_latency(run: Row, endpoint: str) -> dict[str, float] | None:
     """Return the latencies that a built-in metronome was told to have; None for anything else."""
     builtin = endpoint_config(run, endpoint).get("builtin")

@@ -80,13 +80,15 @@ class Voxmeter:
             language: Language of the replies.
 
         Raises:
-            UserError: If the endpoint or the clip cannot be used as they are given.
+            UserError: If the endpoint or the clip cannot be used as they are given, or a baseline
+                that the test names is not there: minutes of asking would come to nothing.
         """
         __tracebackhide__ = True
         from voxmeter.client import api
         from voxmeter.endpoints.errors import UserError
 
         try:
+            self._need_baselines()
             return api.converse(
                 endpoint, self._folder / clip, trials, transcribe=transcribe, language=language
             )
@@ -134,6 +136,18 @@ class Voxmeter:
         if problem:
             raise AssertionError(problem)
 
+    def _need_baselines(self) -> None:
+        from voxmeter.client.baseline import missing
+        from voxmeter.client.pytest_baselines import named_baselines
+
+        function = getattr(self._request, "function", None)
+        if function is None or self._config.getoption("voxmeter_update"):
+            return
+        for name in named_baselines(function):
+            path = self._folder / name
+            if not path.exists():
+                raise missing(self._shown(path), self._update_command())
+
     def _compare(self, result: Conversation, path: Path, limits: Limits) -> str | None:
         from voxmeter.client.baseline import baseline_of, differences, read_baseline
         from voxmeter.client.regression import explanation, judge, short_of, unfit
@@ -157,7 +171,7 @@ class Voxmeter:
 
     def _write(self, result: Conversation, path: Path, limits: Limits) -> str | None:
         from voxmeter.client.baseline import baseline_of, write_baseline
-        from voxmeter.client.regression import unfit
+        from voxmeter.client.regression import left_out, unfit
         from voxmeter.endpoints.errors import UserError
 
         place, metric = self._shown(path), limits.metric
@@ -169,7 +183,10 @@ class Voxmeter:
         if problem:
             return f"{place} is not written: {problem}"
         write_baseline(path, new)
-        self._say(f"wrote {place}: {metric} of {len(new.samples[metric].values)} trials")
+        samples = new.samples[metric]
+        told = left_out(samples)
+        of = f" of {samples.asked}" if told else ""
+        self._say(f"wrote {place}: {metric} of {len(samples.values)}{of} trials{told}")
         return None
 
     def _may_write(self, path: Path, result: Conversation) -> bool:

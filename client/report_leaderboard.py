@@ -35,6 +35,9 @@ def lines(summaries: Sequence[Summary]) -> Iterator[str]:
         if len(board) > 1:
             yield from ("", f"## Leaderboard: {markdown(suite)}, {markdown(condition)}")
             yield from _table(sorted(board, key=_order), several=several)
+            yield ""
+            yield "Ranked by accuracy alone; the same accuracy is the same rank. Where intervals "
+            yield "overlap, the order may be chance: `voxmeter compare` tells."
 
 
 def _order(entry: tuple[str, Cell]) -> tuple[bool, float]:

@@ -131,7 +131,8 @@ class Streaming:
         if one.breaker.why:
             left = self.plan.count_remaining(name, self.folder.newest())
             cure = f"see that it answers, then: voxmeter run --resume {self.folder.path}"
-            warn(f"{name} is asked no more: {one.breaker.why}; {left} trials are left; {cure}")
+            told = f"{left} trials are to be asked again"
+            warn(f"{name} is asked no more: {one.breaker.why}; {told}; {cure}")
 
     def _asking(
         self, target: Target, sessions: int, finisher: Finisher, monitor: LoopMonitor

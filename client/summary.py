@@ -29,7 +29,7 @@ from voxmeter.client.course import course
 from voxmeter.client.gates import judge
 from voxmeter.client.judge_summary import judges_block
 from voxmeter.client.origins import origins
-from voxmeter.client.planned import endpoint_config, expected_latency, planned_cells
+from voxmeter.client.planned import computes_here, endpoint_config, expected_latency, planned_cells
 from voxmeter.client.publish_note import noted
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.scoring.stats import Indices
@@ -177,6 +177,8 @@ def _cell(
     cell["origins"] = origins(columns, counted, answers["accuracy"], seed)
     if scheme is not None:
         cell["tables"] = tables(columns, counted, scheme, answers, seed)
+    if computes_here(run, names[0]):
+        cell["computes_here"] = True
     if expected is not None:
         cell["control"] = {"expected": expected}
     return cell

@@ -140,7 +140,7 @@ def test_a_dead_endpoint_is_left_and_the_others_go_on_and_resume_asks_what_is_le
     told = capsys.readouterr().err
     assert "failures in a row; one more try in 5 s" in told
     assert f"a is asked no more: {len(dead)} failures in a row" in told
-    assert "40 trials are left" in told  # those that failed are asked again as well
+    assert "40 trials are to be asked again" in told  # those that failed are asked again as well
     peer.dead = ""
     again = run(folder, clock, 40, sessions, ("a", "b"))[len(made) :]
     assert {row["endpoint"] for row in again} == {"a"}
@@ -214,7 +214,8 @@ def test_a_whole_run_says_at_its_end_who_was_left_and_what_to_do(
     shown = capsys.readouterr()
     assert "dead is asked no more: " in shown.err
     assert (
-        f"56 trials are left; see that it answers, then: voxmeter run --resume {made}" in shown.err
+        f"56 trials are to be asked again; see that it answers, then: voxmeter run --resume {made}"
+        in shown.err
     )
     found = json.loads((made / "summary.json").read_text())
     (warning,) = [one for one in found["warnings"] if one["code"] == "gave-up"]

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from voxmeter.client.audio import to_pcm16
-from voxmeter.client.calibrate import CASES, Budget, Case, calibrate, compare, folder_for
+from voxmeter.client.calibrate import (
+    CASES,
+    Budget,
+    Calibration,
+    Case,
+    calibrate,
+    compare,
+    folder_for,
+)
 from voxmeter.client.capture import Utterance
 from voxmeter.client.cli import main
 from voxmeter.client.commands import calibrate as command
@@ -126,14 +134,36 @@ def test_the_cases_are_those_that_are_promised() -> None:
 def test_seconds_and_trials_both_hold_and_the_default_is_what_the_help_says(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert command.budget_of(None, None, 2) == Budget()
-    assert command.budget_of(4, None, 2) == Budget(4)
-    assert command.budget_of(4, 40, 2) == Budget(4, 17.0)
-    timed = command.budget_of(None, 40, 2)
-    assert timed.seconds == 17
+    assert command.budget_of(None, None, [1, 50]) == Budget()
+    assert command.budget_of(4, None, [1, 50]) == Budget(4)
+    assert command.budget_of(4, 40, [1, 50]) == Budget(4, 10.0, 30.0)
+    timed = command.budget_of(None, 40, [1, 50])
+    assert timed.window_s(1) == 30
     assert timed.trials > 1000
     assert main(["calibrate", "--help"]) == 0
     assert f"(default {Budget().trials};" in capsys.readouterr().out
+
+
+def test_one_session_at_a_time_gets_most_of_the_seconds_and_all_of_them_are_announced(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    budgets: list[Budget] = []
+
+    def measured(*_: object, budget: Budget, **__: object) -> Calibration:
+        budgets.append(budget)
+        return Calibration((), (), 0, 0, 1.0, sessions=(1, 50))
+
+    monkeypatch.setattr("voxmeter.client.calibrate.calibrate", measured)
+    told = []
+    for words in (["--seconds", "10"], ["--seconds", "10", "--sessions", "50"], ["--trials", "3"]):
+        assert main(["calibrate", *words]) == 3
+        told.append(capsys.readouterr().out.splitlines()[0])
+    assert [budgets[0].window_s(number) for number in (1, 50)] == [7.5, 2.5]
+    assert [one.window_s(50) for one in budgets] == [2.5, 10, None]
+    assert "trials begin for 10 s, and with start and end it takes about 33 s" in told[0]
+    assert "trials begin for 10 s, and with start and end it takes about 28 s" in told[1]
+    assert "about" not in told[2]
 
 
 def test_a_real_metronome_is_measured_and_its_files_are_kept(tmp_path: Path) -> None:

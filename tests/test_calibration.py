@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from voxmeter.client.calibrate import Calibration, Error
-from voxmeter.client.calibration import keep, last, lines
+from voxmeter.client.calibrate import CASES, Calibration, Error
+from voxmeter.client.calibration import few_for_compare, keep, last, lines
 from voxmeter.endpoints.errors import UserError
 
 
@@ -113,6 +113,22 @@ def test_a_machine_that_was_late_in_most_trials_is_not_called_good(lost: Calibra
     assert "Most trials were left out" in text
     assert "can measure" not in text
     assert calibration(invalid=30, failed=6).good
+
+
+def test_too_few_cases_for_a_comparison_are_told() -> None:
+    by_case = tuple(
+        asdict(case) | {"sessions": number, "mark": mark}
+        for number, count in ((1, 5), (50, 6))
+        for case in CASES[:count]
+        for mark in ("first_packet_ms", "first_audible_ms")
+    )
+    found = replace(calibration(), by_case=by_case, sessions=(1, 50))
+    (line,) = few_for_compare(found)
+    assert line.startswith(
+        "with 1 session at a time 5 cases could be measured, and 6 are the least"
+    )
+    (lost,) = few_for_compare(replace(found, sessions=(50, 200)))
+    assert "with 200 sessions at a time 0 cases" in lost
 
 
 def test_what_was_left_out_is_counted() -> None:

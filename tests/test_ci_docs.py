@@ -70,7 +70,19 @@ def test_a_workflow_is_what_such_a_service_reads(name: str) -> None:
         step["run"] for step in steps(WORKFLOWS[name]) if "pip install" in step.get("run", "")
     ]
     assert len(installs) == 1
-    assert "voxmeter" in installs[0]
+    assert re.search(r'"voxmeter(\[\w+\])? @ \$VOXMETER"', installs[0])  # no index has ours
+    assert str(job["env"]["VOXMETER"]).startswith("git+https://")
+
+
+def test_no_page_installs_from_an_index_what_is_not_there() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
+    for page in pages:
+        assert not re.search(r"pip install voxmeter\b", page.read_text(encoding="utf-8")), page
+
+
+def test_no_recipe_hides_how_a_run_ended_behind_a_pipe() -> None:
+    for page in PAGES.values():
+        assert not re.search(r"voxmeter (run|compare|check)\b[^\n#]*\| *tail", page)
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -6,9 +6,10 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
-from sample_run import build, item, trial
+from sample_run import build, item, score, trial
 from test_compare import GATE, configured, figure, names, run_at
 
 from voxmeter.client.cli import main
@@ -185,14 +186,102 @@ def test_two_forms_do_not_share_a_place(tmp_path: Path, capsys: pytest.CaptureFi
         assert (out, (tmp_path / "out").exists()) == ("", False)
 
 
+def some_late(parent: Path, late: int, **fields: Any) -> Path:
+    rows = [
+        trial(name, first_audible_ms=800 + number, latency_valid=number >= late)
+        for number, name in enumerate(names())
+    ]
+    with build(parent, [item(name) for name in names()], rows, **fields) as folder:
+        return folder.path
+
+
 def test_a_gate_that_lacks_samples_says_how_many_this_machine_spoilt(tmp_path: Path) -> None:
     base = run_at(tmp_path / "base")
     late = run_at(tmp_path / "late", run=configured(GATE), latency_valid=False)
     assert compare_runs(base, late).failed == (
-        "first_audible_ms regression over 0.01 of the base and 10 ms (bot/demo/clean): cannot be "
-        "evaluated: no item has a value in both runs (this machine was late in 0 trials of the "
-        "base and 10 of the new run)",
+        "first_audible_ms regression over 0.01 of the base and 10 ms (bot/demo/clean): could not "
+        "be measured: 0 of 10 items left, 10 latencies lost to this machine's own lateness (no "
+        "item has a value in both runs); run it again on a quiet machine, with lower concurrency "
+        "or with more items",
     )
+
+
+def test_what_a_busy_machine_lost_is_told_at_once_and_not_as_a_regression(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, late = run_at(tmp_path / "base"), some_late(tmp_path / "late", 6, run=configured(GATE))
+    files = {name: tmp_path / name for name in ("junit", "markdown")}
+    options = [part for name, path in files.items() for part in (f"--{name}", str(path))]
+    assert main(["compare", str(base), str(late), *options]) == 1
+    words = "could not be measured: 4 of 10 items left, 6 latencies lost to this machine's own"
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-1].startswith(f"verdict: {words}")
+    assert files["markdown"].read_text().startswith(f"**voxmeter: {words}")
+    (failure,) = ET.fromstring(files["junit"].read_text()).iter("failure")  # noqa: S314 - our own
+    assert (failure.get("message") or "").startswith(words)
+    assert "regression of" not in "".join(shown)
+    unwritten = some_late(tmp_path / "unwritten", 6)  # nor where nobody wrote a gate
+    found = compare_runs(base, unwritten)
+    assert (found.status, str(found.document["said"]).startswith(words)) == (2, True)
+
+
+def test_a_gate_that_passed_for_want_of_items_says_what_it_would_have_let_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = run_at(tmp_path / "base", right=[1, 1, 1, 0, 0, 0, 0], count=7)
+    new = run_at(tmp_path / "new", right=[0] * 7, count=7)
+    files = {name: tmp_path / name for name in ("junit", "markdown")}
+    options = [part for name, path in files.items() for part in (f"--{name}", str(path))]
+    assert main(["compare", str(base), str(new), *options]) == 0
+    told = capsys.readouterr().out
+    words = "too few items to tell: a loss of up to 86 points would pass"
+    assert f"(bot/demo/clean): {words}" in told
+    assert (
+        told.splitlines()[-1] == f"verdict: no regression, but accuracy (bot/demo/clean): {words}"
+    )
+    assert words in files["markdown"].read_text().splitlines()[0]
+    assert f"passed: {words}" in files["markdown"].read_text()
+    (case,) = ET.fromstring(files["junit"].read_text()).iter("system-out")  # noqa: S314 - our own
+    assert case.text == words
+    many = [run_at(tmp_path / str(n), right=[1] * 40, count=40) for n in range(2)]
+    assert compare_runs(*many).document["said"] == "no regression"
+
+
+def test_answers_are_not_compared_with_those_of_a_control(tmp_path: Path) -> None:
+    run = configured(GATE)
+    run["config"]["endpoint"] = [
+        {"name": "bot", "kind": "openai-realtime", "builtin": "echo"},
+        {"name": "tick", "kind": "openai-realtime", "builtin": "metronome?delay_ms=300"},
+    ]
+    rows = [
+        trial(name, endpoint=endpoint, first_audible_ms=800)
+        for name in names()
+        for endpoint in ("bot", "tick")
+    ]
+    scores = [score(row, value=float(row["endpoint"] == "bot")) for row in rows]
+    with build(tmp_path, [item(name) for name in names()], rows, scores, run=run) as folder:
+        found = compare_runs(folder.path, folder.path, mapped={"bot": "tick"}).document
+    (cell,) = found["cells"]
+    assert "accuracy" not in cell["metrics"]
+    assert "first_audible_ms" in cell["metrics"]
+    assert [gate["metric"] for gate in found["gates"]] == ["first_audible_ms"]
+    assert [one for one in found["warnings"] if "is a control" in one]
+    metronome = configured(GATE)
+    metronome["config"]["endpoint"][0]["builtin"] = "metronome"
+    two = [run_at(tmp_path / str(n), right=[1] * 10, run=metronome) for n in range(2)]
+    assert not [one for one in compare_runs(*two).document["warnings"] if "control" in one]
+
+
+def test_what_is_to_be_asked_again_is_counted_as_the_run_itself_counts_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = {"planned": [{"endpoint": "bot", "suite": "demo", "condition": "clean", "planned": 10}]}
+    rows = [trial(name, "disconnected") for name in names(7)]
+    with build(tmp_path / "cut", [item(name) for name in names()], rows, run=run) as folder:
+        cut = folder.path
+    assert main(["compare", str(run_at(tmp_path / "base")), str(cut)]) == 2
+    told = capsys.readouterr().err
+    assert "10 of 10 planned trials are to be asked again (7 could not be held, 3 were" in told
 
 
 @pytest.mark.parametrize("place", ["", ".", "FOLDER"])

@@ -13,6 +13,7 @@ import conversations
 import pytest
 from test_layers import HEAVY, ROOT, loaded
 
+from voxmeter.client import api
 from voxmeter.client.servers.voice import babble
 
 PLUGIN = "voxmeter.client.pytest_plugin"
@@ -198,6 +199,65 @@ def test_a_missing_baseline_fails_with_the_command_that_writes_it(
         ]
     )
     assert not (pytester.path / "baselines").exists()
+
+
+@pytest.mark.parametrize(
+    "named", ['"baselines/hello.json"', 'baseline="baselines/hello.json", metric="reply_ms"']
+)
+def test_a_missing_baseline_is_told_before_anything_is_asked(
+    named: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(api, "converse", lambda *words, **_: asked.append(words))
+    pytester.makepyfile(
+        test_it=f"""
+        class TestIt:
+            def test_hello(self, voxmeter):
+                result = voxmeter.converse("ws://127.0.0.1:9", "clip.wav")
+                voxmeter.assert_no_regression(result, {named})
+        """
+    )
+    done = run(pytester)
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(
+        ["E *baselines/hello.json: there is no such baseline; write it with: pytest *"]
+    )
+    assert asked == []
+    run(pytester, "--voxmeter-update")  # there it is about to be written
+    assert len(asked) == 1
+
+
+def test_a_baseline_that_is_no_plain_text_is_told_of_afterwards(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def converse(*words: object, **_: object) -> object:
+        asked.append(words)
+        return conversations.conversation(conversations.spread(300))
+
+    monkeypatch.setattr(api, "converse", converse)
+    pytester.makepyfile(
+        test_it="""
+        def test_hello(voxmeter, request):
+            result = voxmeter.converse("ws://127.0.0.1:9", "clip.wav")
+            voxmeter.assert_no_regression(result, f"{request.node.name}.json")
+        """
+    )
+    run(pytester).stdout.fnmatch_lines(["E *test_hello.json: there is no such baseline*"])
+    assert len(asked) == 1
+
+
+def test_what_a_new_baseline_left_out_is_said_when_it_is_written(
+    pytester: pytest.Pytester,
+) -> None:
+    write(pytester, 300, "late=3, failed=1")
+    run(pytester, "--voxmeter-update").stdout.fnmatch_lines(
+        [
+            "*wrote baselines/hello.json: first_audible_ms of 20 of 24 trials "
+            "(left out: 3 late on this machine, 1 timeout)"
+        ]
+    )
 
 
 def test_baselines_lie_beside_the_test_file_wherever_pytest_was_started(

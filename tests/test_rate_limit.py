@@ -259,6 +259,6 @@ def test_an_endpoint_that_asks_for_too_long_a_wait_is_left_for_the_next(
     why = "it asks for a wait of 3600 s, longer than run.retry_wait_limit_s (60)"
     assert rows[1]["gave_up"] == why
     told = capsys.readouterr().err
-    assert f"a is asked no more: {why}; 4 trials are left" in told
+    assert f"a is asked no more: {why}; 4 trials are to be asked again" in told
     assert f"voxmeter run --resume {folder.path}" in told
     assert clock.until_s == []

@@ -91,6 +91,38 @@ def test_two_endpoints_of_one_run_are_compared_on_one_page(tmp_path: Path, tab: 
     assert tab.problems == []
 
 
+def test_a_comparisons_page_says_at_once_what_could_not_be_measured_and_lists_no_waiting_gate(
+    tmp_path: Path, tab: Tab
+) -> None:
+    gate = {"metric": "first_audible_ms", "regression": {"absolute_ms": 20}}
+    limit = {"metric": "first_audible_ms", "max": 5000}
+    run = {
+        "config": {
+            "endpoint": [{"name": "bot", "kind": "openai-realtime", "builtin": "echo"}],
+            "suite": [{"kind": "demo"}],
+            "gate": [gate, limit],
+        }
+    }
+
+    def made(name: str, late: int) -> str:
+        rows = [
+            trial(f"q{n}", first_audible_ms=400.0 + n, latency_valid=n >= late) for n in range(10)
+        ]
+        items = [item(f"q{n}") for n in range(10)]
+        with build(tmp_path / name, items, rows, run=run) as folder:
+            return str(folder.path)
+
+    page = tmp_path / "page.html"
+    assert compare(made("base", 0), made("new", 6), "--html", str(page)) == 1
+    tab.open(page.as_uri(), DRAWN)
+    verdict = tab.value("document.querySelector('p.verdict').textContent")
+    assert verdict.startswith("could not be measured: 4 of 10 items left, 6 latencies lost")
+    gates = tab.value("document.getElementById('gates').textContent")
+    assert "max 5000" in gates
+    assert "needs a second run" not in gates
+    assert tab.problems == []
+
+
 def test_a_page_of_a_comparison_has_no_place_on_standard_output(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="more than one file"):
         compare(str(tmp_path), str(tmp_path), "--html", "-")

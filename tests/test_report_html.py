@@ -286,6 +286,8 @@ def test_a_trial_is_heard_from_its_files_and_its_timeline_has_its_marks(
         one.ontimeupdate = () => one.currentTime > 0 && done(one.duration); one.play(); })))"""
     )
     assert lengths == [3, 1]
+    players = tab.value("document.querySelector('.players').textContent")
+    assert "right: reply), 3.0 s" in players  # said before anything plays
     assert tab.problems == []
 
 
@@ -372,6 +374,12 @@ def test_the_page_shows_each_part_in_both_themes_and_a_picture_is_kept(
         *("Results", "Gates", "Warnings", "Accuracy", "Latency", "Accuracy against latency"),
         *("Groups", "Failures", "Trials", "The instrument's own error"),
     ]
+    heads = "[...document.querySelectorAll('#results th')].filter((one) => !one.title)"
+    assert tab.value(f"{heads}.map((one) => one.textContent)") == ["endpoint", "suite", "condition"]
+    rule = "document.querySelector('#list [data-sort=rule]').title"
+    assert "stated = announced" in tab.value(rule)
+    axis = "[...document.querySelectorAll('#latency svg text')].map((one) => one.textContent)"
+    assert "first audible, ms" in tab.value(axis)
     for word in ("Send lateness", "Loop lag", "perf_counter", "not calibrated", "p95 needs 20"):
         assert word in tab.value("document.querySelector('main').textContent"), word
     assert tab.problems == []

@@ -36,7 +36,8 @@ def test_the_best_stands_first_and_equals_share_a_rank(tmp_path: Path) -> None:
     with contest(tmp_path, RIGHT) as folder:
         found = list(lines([summarised(folder)]))
     assert found[1] == "## Leaderboard: demo, clean"
-    table = [cells(line) for line in found[3:]]
+    table = [cells(line) for line in found if line.startswith("|")]
+    assert found[-2].startswith("Ranked by accuracy alone; the same accuracy is the same rank.")
     assert table[0][:4] == ["rank", "endpoint", "accuracy", "first audible p50, ms"]
     ranked = [(row[0], row[1]) for row in table[2:]]
     assert ranked == [("1", "good / bot"), ("2", "fair"), ("2", "also fair"), ("4", "bad")]

@@ -228,7 +228,8 @@ def test_a_dry_run_says_that_it_is_about_the_bench_that_comes_with_voxmeter(
 
 def test_a_dry_run_does_not_resume(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--resume", str(bench.parent), "--dry-run"]) == 2
-    assert "--resume: comes with --dry-run" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "--resume: comes with --dry-run; leave one out: --resume asks what is left" in told
 
 
 def test_json_is_one_line_before_the_folder(

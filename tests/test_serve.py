@@ -97,6 +97,21 @@ def test_a_token_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
             assert "response.done" in ask(connection)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["metronome", "?delay=300"],
+        ["metronome", "--port", "0", "?delay=300"],
+        ["--port", "0", "?delay=300", "metronome"],
+        ["--port", "0", "metronome", "--host", "127.0.0.1", "?delay=300"],
+        ["metronome?seed=3", "--port", "0", "?delay=300"],
+    ],
+)
+def test_a_query_may_stand_anywhere(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", *words]) == 2  # it is read: a key that there is would be served
+    assert "query key 'delay' is unknown; did you mean \"delay_ms\"?" in capsys.readouterr().err
+
+
 MISTAKES: list[tuple[list[str], str]] = [
     (["metronom"], '"metronom" is not a built-in server; did you mean "metronome"?'),
     (["metronome", "?delay=1"], "query key 'delay' is unknown; did you mean \"delay_ms\"?"),
@@ -111,6 +126,9 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["metronome", "--llm-model", "m"], "--llm-model: metronome takes no such option"),
     (["metronome?text=hi", "--voice", "nobody"], "voice 'nobody': no such voice"),
     (["echo", "--voice", "hibari"], "--voice: echo takes no such option"),
+    (["metronome", "--port", "0", "delay_ms=300"], "unknown argument delay_ms=300; see"),
+    (["metronome", "?delay_ms=300", "?seed=1"], "unknown argument ?seed=1; see"),
+    (["metronome", "--port", "0", "?a=1", "?b=2"], "unknown argument ?a=1; see"),
 ]
 
 

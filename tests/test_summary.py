@@ -351,6 +351,17 @@ def test_other_warnings_name_what_was_seen(tmp_path: Path) -> None:
         assert code in found
 
 
+def test_an_assistant_that_computes_on_this_machine_is_told_once(tmp_path: Path) -> None:
+    for builtin, told in (("cascade", 1), ("cascade?a=1", 1), ("metronome", 0), ("echo", 0)):
+        config = {"endpoint": [{"name": "bot", "builtin": builtin}], "suite": [{"kind": "demo"}]}
+        rows = [
+            trial("q1", condition=condition, first_audible_ms=900.0)
+            for condition in ("clean", "noisy")
+        ]
+        with build(tmp_path / builtin, [item("q1")], rows, run={"config": config}) as folder:
+            assert codes(summarise(folder)).count("same-machine") == told
+
+
 def test_trials_of_unlike_latency_are_not_called_one_kind(tmp_path: Path) -> None:
     rows = [trial("q0"), trial("q1", latency_kind="commit")]
     with build(tmp_path, [item("q0"), item("q1")], rows) as folder:

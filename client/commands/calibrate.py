@@ -20,6 +20,10 @@ _TRIALS_WITHIN_A_TIME = 10_000
 _QUESTION_S = 0.8
 _WHOLE_S = 4.0
 _HUSH_S = 0.3
+_START_S, _LAST_ALONE_S, _LAST_OF_MANY_S = 6, 5, 12
+"""What starting and the last trials take beyond the time in which trials begin (measured)."""
+_ALONE_SHARE = 0.75
+"""Of the time: alone, a trial takes some two seconds; fifty are made at once."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,13 +75,14 @@ def run(args: argparse.Namespace) -> int:
 
     from voxmeter.client import calibration_run
     from voxmeter.client.calibrate import calibrate, folder_for
-    from voxmeter.client.calibration import keep
+    from voxmeter.client.calibration import few_for_compare, keep
+    from voxmeter.client.terminal import warn
     from voxmeter.endpoints.errors import UserError
 
     sessions = _sessions(args.sessions)
     if args.seconds is not None and not args.seconds >= 1:  # a number that is none is not either
         raise UserError(f"--seconds {args.seconds:g}", "is too small", "use 1 or more")
-    budget = budget_of(args.trials, args.seconds, len(sessions))
+    budget = budget_of(args.trials, args.seconds, sessions)
     if not args.json:
         print(_intention(args.protocol, sessions, budget), flush=True)
     with tempfile.TemporaryDirectory(prefix="voxmeter-") as temporary:
@@ -99,24 +104,10 @@ def run(args: argparse.Namespace) -> int:
                 calibration_run.summarise(folder)
                 found["folder"] = str(folder.path)
     _print(result, found, as_json=args.json)
+    if args.out and not args.json:
+        for line in few_for_compare(result):
+            warn(line)
     return 0 if result.errors else 3  # the metronome answered nothing that could be compared
-
-
-def budget_of(trials: int | None, seconds: float | None, numbers: int) -> Budget:
-    """Return how much is measured for each of some numbers of sessions.
-
-    Args:
-        trials: Of `--trials`, None where it was not given.
-        seconds: Of `--seconds`, likewise. Where both were given, whichever is over first ends it.
-        numbers: How many numbers of sessions there are.
-    """
-    from voxmeter.client.calibrate import Budget
-
-    if seconds is None:
-        return Budget() if trials is None else Budget(trials)
-    # Each gets its share, less what starting, warming up and ending take.
-    share = max(1.0, seconds / numbers - 3.0)
-    return Budget(_TRIALS_WITHIN_A_TIME if trials is None else trials, share)
 
 
 def _print(result: Calibration, found: dict[str, object], *, as_json: bool) -> None:
@@ -133,11 +124,40 @@ def _print(result: Calibration, found: dict[str, object], *, as_json: bool) -> N
         print(found["folder"])
 
 
+def budget_of(trials: int | None, seconds: float | None, sessions: Sequence[int]) -> Budget:
+    """Return how much is measured: one session at a time gets most of the time.
+
+    What starting and warming up take is no part of it, and neither is the end of the last trials.
+
+    Args:
+        trials: Of `--trials`, None where it was not given.
+        seconds: Of `--seconds`, likewise. Where both were given, whichever is over first ends it.
+        sessions: The numbers of sessions at a time.
+    """
+    from voxmeter.client.calibrate import Budget
+
+    if seconds is None:
+        return Budget() if trials is None else Budget(trials)
+    most = _TRIALS_WITHIN_A_TIME if trials is None else trials
+    several = len({number for number in sessions if number > 1})
+    if 1 not in sessions or not several:
+        return Budget(most, max(1.0, seconds / max(1, len(set(sessions)))))
+    alone_s = max(1.0, seconds * _ALONE_SHARE)
+    return Budget(most, max(1.0, (seconds - alone_s) / several), alone_s)
+
+
 def _intention(protocol: str, sessions: Sequence[int], budget: Budget) -> str:
     numbers = " and ".join(str(number) for number in sessions)
-    about = "" if budget.seconds is None else f", about {budget.seconds * len(sessions):.0f} s"
-    how = f"with {numbers} sessions at a time over {protocol}{about}"
-    return f"Measuring this machine's own timing error {how}."
+    how = f"with {numbers} sessions at a time over {protocol}"
+    windows = [budget.window_s(number) or 0.0 for number in dict.fromkeys(sessions)]
+    if budget.seconds is None:
+        return f"Measuring this machine's own timing error {how}."
+    last = sum(_LAST_ALONE_S if number == 1 else _LAST_OF_MANY_S for number in set(sessions))
+    whole = _START_S + sum(windows) + last
+    return (
+        f"Measuring this machine's own timing error {how}: trials begin for {sum(windows):.0f} s, "
+        f"and with start and end it takes about {whole:.0f} s, more on a busy machine."
+    )
 
 
 def _questions(longest_s: float) -> list[Utterance]:

@@ -208,9 +208,12 @@ def _chosen(args: argparse.Namespace) -> tuple[Bench, dict[str, Any]]:
 def _refuse_with_resume(args: argparse.Namespace) -> None:
     from voxmeter.endpoints.errors import UserError
 
+    if args.dry_run:
+        cure = "leave one out: --resume asks what is left, --dry-run is about a new run"
+        raise UserError("--resume", "comes with --dry-run", cure)
     options = ("bench", "out", "name", "limit", "only", "trials", "concurrency", "shard")
-    for option in (*options, "dry_run"):
-        if getattr(args, option) not in {None, False}:
+    for option in options:
+        if getattr(args, option) is not None:
             name = option if option == "bench" else f"--{option.replace('_', '-')}"
             raise UserError(
                 "--resume", f"comes with {name}", "leave it out: a run goes on as it began"

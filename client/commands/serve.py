@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="cascade|metronome|echo",
         help='what answers; may carry defaults: "metronome?delay_ms=300&jitter_ms=20"',
     )
-    parser.add_argument("query", nargs="?", default="", help='the defaults alone: "?delay_ms=300"')
+    parser.add_argument(
+        "query", nargs="?", default="", help='the defaults, in any place: "?delay_ms=300"'
+    )
     parser.add_argument(
         "--protocol",
         default="openai-realtime",
@@ -123,10 +125,13 @@ def _builtin(args: argparse.Namespace) -> Builtin:
     from voxmeter.client.builtin_name import parse_builtin
     from voxmeter.endpoints.errors import UserError
 
-    query = args.query.removeprefix("?")
-    mark = "&" if "?" in args.server else "?"
+    server, query = args.server, args.query
+    if server.startswith("?"):  # the query may stand in any place
+        server, query = query, server
+    query = query.removeprefix("?")
+    mark = "&" if "?" in server else "?"
     try:
-        builtin = parse_builtin(f"{args.server}{mark}{query}" if query else args.server)
+        builtin = parse_builtin(f"{server}{mark}{query}" if query else server)
     except ValueError as error:
         found, cure = error.args
         raise UserError("voxmeter serve", found, cure) from None

@@ -94,9 +94,10 @@ function latencyChart(metric, suite, condition) {
   const high = most + (most - low) * 0.05 || low + 1;
   const beyond = shown.reduce((sum, [, values]) => sum + values.filter((one) => one > high).length, 0);
   const x = scale(low - (high - low) * 0.03, high, left, right), y = scale(0, 1, bottom, top);
-  const height = bottom + 24 + strip * shown.length + 26;
+  const height = bottom + 24 + strip * shown.length + 44;
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" },
-    across(x, low, high, top, height - 26, shape, 7),
+    across(x, low, high, top, height - 44, shape, 7),
+    label((left + right) / 2, height - 6, metric.replace(/_ms$/, "").replaceAll("_", " ") + (/_ms$/.test(metric) ? ", ms" : ""), { "text-anchor": "middle" }),
     [0, 0.5, 0.9, 1].map((at) => [svg("line", { class: "grid", x1: left, x2: right, y1: y(at), y2: y(at) }),
       label(left - 8, y(at) + 4, at === 0 ? "0%" : at * 100 + "% of trials", { "text-anchor": "end" })]),
     shown.map(([one, values], index) => {

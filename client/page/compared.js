@@ -18,12 +18,12 @@ function comparedPart() {
     known(gate.p_holm) ? plain(gate.p_holm) : "–", el("span", { class: verdictClass(gate.verdict) }, gate.verdict), gate.reason]);
   const rows = compared.cells.flatMap((cell, number) => data.pairing.metrics[number].map((name) => {
     const one = cell.metrics[name], unit = unitOf(name);
-    return [place(cell), named(name)[1], value(one.base, unit), value(one.new, unit), differenceOf(one.median, unit), differenceOf(one.mean, unit), known(one.ratio) ? "×" + one.ratio.toFixed(2) : "–", one.n];
+    return [place(cell), el("span", { title: meant(name) }, named(name)[1]), value(one.base, unit), value(one.new, unit), differenceOf(one.median, unit), differenceOf(one.mean, unit), known(one.ratio) ? "×" + one.ratio.toFixed(2) : "–", one.n];
   }));
   const notes = [...compared.warnings, ...compared.missing.map((one) => `The ${one.in} run has no ${[one.endpoint, one.suite, one.condition].join(" / ")}.`),
     ...compared.cells.flatMap((cell) => Object.entries(cell.refused).map(([what, reasons]) => `Not compared: ${what} of ${place(cell)}: ${reasons.join("; ")}`))];
   return part("compared", "Comparison", `Base ${compared.base.run}, new ${compared.new.run}. Differences are new less base, item by item, with 95 % intervals; of shares in percentage points.`,
-    el("div", { class: "card" }, el("p", { class: "verdict " + verdictClass(compared.verdict) }, compared.verdict),
+    el("div", { class: "card" }, el("p", { class: "verdict " + (compared.said.startsWith("could not be measured") ? "kind" : verdictClass(compared.verdict)) }, compared.said),
       gates.length > 0 && table(["gate", "cell", "difference", "p (Holm)", "verdict", "reason"], gates, [2, 3]),
       notes.length > 0 && el("ul", { class: "warnings" }, notes.map((one) => el("li", null, one)))),
     el("details", { open: rows.length <= 30 }, el("summary", null, "All differences"), el("div", { class: "card" },

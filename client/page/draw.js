@@ -26,18 +26,40 @@ const plain = (value) => typeof value !== "number" ? cut(String(value), 40) : Ma
 const percent = (value) => (100 * value).toFixed(1) + "%";
 const asMs = (value) => whole(value) + " ms";
 
+// What a first-time reader may ask of a column's head; metrics have the words of their definitions.
+const HELP = {
+  "ok / planned": "Trials that ended with a reply, of all that were to be asked; what failed counts as wrong.",
+  accuracy: "Right answers in what was spoken, of all questions with one right answer.",
+  "clear answers": "parse_rate: share of the trials whose reply gave a clear answer; the others count as wrong.",
+  "first packet p50, ms": "Median time from the end of the question to the first reply audio that arrived.",
+  "first audible p50, ms": "Median time from the end of the question to the first sound that a listener hears.",
+  "first text p50, ms": "Median time from the end of the question to the first text of the reply.",
+  "reply p50, ms": "Median audible length of the reply.",
+  p50: "Median: half of the trials took no longer.", p90: "Nine of ten trials took no longer.",
+  "p90, ms": "Nine of ten trials began no later.", p95: "19 of 20 trials took no longer; needs 20 samples.", p99: "99 of 100 trials took no longer; needs 100 samples.",
+  n: "How many trials, or items in a comparison, the figure stands on.",
+  missing: "Trials without this time: no reply, or it did not happen.", invalid: "Trials that this machine made late itself; their times are left out.",
+  "p (Holm)": "How likely so large a difference is by chance, corrected for the number of gates; below 0.05 it is taken as real.",
+  ratio: "Mean of the new run over mean of the base.",
+  rule: "How the answer was found in the reply. Before the colon: stated = announced (the answer is B); leading = at its head; alone = nothing else is in it; inside = in a sentence; predicate = behind a verb (it is Paris). After it: what was matched, such as a letter or the option's words.",
+  reference: "The right answer.", answer: "The answer that was found in the reply; empty: none was clear.",
+  right: "Whether the answer found is the right one.", latency: "Whether this trial's times count: no, where this machine was late itself.",
+  trial: "Which time the item is asked; 0 and less warm up and are not counted.",
+};
+const meant = (name) => (Object.hasOwn(HELP, name) ? HELP[name] : Object.hasOwn(data.meanings, name) ? data.meanings[name].text : null);
+
 function ranged(entry, shape) {
   if (!entry || !known(entry.value)) return el("span", { class: "kind" }, "–");
   const ends = [entry.low, entry.high];
   if (ends.every((one) => !known(one))) return [shape(entry.value), el("span", { class: "range" })];
   const text = ends.map((one) => (known(one) ? shape(one).replace("%", "") : "?")).join(" to ");
-  return [shape(entry.value), el("span", { class: "range", title: "95 % interval" }, "[" + text + "]")];
+  return [shape(entry.value), el("span", { class: "range", title: ends.every(known) ? "95 % interval" : "95 % interval; ?: so few samples have no limit on this side" }, "[" + text + "]")];
 }
 
 function table(heads, rows, numeric) {
   const kind = (index) => (numeric.includes(index) ? "n" : null);
   return el("table", null,
-    el("thead", null, el("tr", null, heads.map((head, index) => el("th", { class: kind(index), scope: "col" }, head)))),
+    el("thead", null, el("tr", null, heads.map((head, index) => el("th", { class: kind(index), scope: "col", title: meant(head) }, head)))),
     el("tbody", null, rows.map((row) => el("tr", null, row.map((cell, index) => el("td", { class: kind(index) }, cell))))));
 }
 

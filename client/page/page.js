@@ -26,7 +26,7 @@ function headline() {
   const of = (name, run) => cells.find((cell) => cell.run === run && nameOf(cell) === name);
   return el("table", null,
     el("thead", null,
-      el("tr", null, el("th", { colspan: 3 }), ["ok / planned", "accuracy", `${called} p50, ms`].map((name) => el("th", { class: "group", colspan: data.runs.length }, name))),
+      el("tr", null, el("th", { colspan: 3 }), ["ok / planned", "accuracy", `${called} p50, ms`].map((name) => el("th", { class: "group", colspan: data.runs.length, title: meant(name) }, name))),
       el("tr", null, ["endpoint", "suite", "condition"].map((name) => el("th", null, name)),
         [0, 1, 2].map(() => data.runs.map((run) => el("th", { class: "n", title: run.name }, run.letter))))),
     el("tbody", null, rows.map((name) => el("tr", null, JSON.parse(name).map((one) => el("td", null, one)),
@@ -61,7 +61,7 @@ function latencyPart() {
 function figures(metrics) {
   const rows = cells.flatMap((cell) => metrics.filter((name) => cell.metrics[name] && cell.metrics[name].n).map((name) => {
     const entry = cell.metrics[name], shape = /_ms$/.test(name) ? whole : plain;
-    return [[el("i", { class: "dot " + seriesOf(cell.run, cell.endpoint).color }), seriesOf(cell.run, cell.endpoint).name], place(cell), named(name)[1],
+    return [[el("i", { class: "dot " + seriesOf(cell.run, cell.endpoint).color }), seriesOf(cell.run, cell.endpoint).name], place(cell), el("span", { title: meant(name) }, named(name)[1]),
       ...["p50", "p90", "p95", "p99", "mean"].map((share) => ranged(entry[share], shape)), entry.n, entry.missing, entry.invalid];
   }));
   return el("details", null, el("summary", null, "All latencies in figures"), el("div", { class: "card" },
@@ -134,7 +134,9 @@ function warningsPart() {
 }
 
 function gatesPart() {
-  const found = data.runs.flatMap((run) => (run.gates || []).map((gate) => [many ? `${run.letter}: ${gate.gate}` : gate.gate, gate.cell, known(gate.value) ? plain(gate.value) : "–",
+  // Beside a comparison no gate waits for one.
+  const about = (gate) => !compared || gate.verdict !== "not applicable";
+  const found = data.runs.flatMap((run) => (run.gates || []).filter(about).map((gate) => [many ? `${run.letter}: ${gate.gate}` : gate.gate, gate.cell, known(gate.value) ? plain(gate.value) : "–",
     el("span", { class: gate.verdict === "failed" ? "bad" : gate.verdict === "passed" ? "good" : "kind" }, gate.verdict), gate.reason]));
   return found.length ? part("gates", "Gates", null, el("div", { class: "card" }, table(["gate", "cell", "value", "verdict", "reason"], found, [2]))) : null;
 }

@@ -85,7 +85,7 @@ function long(text, end) {
   holder.append(...(end ? [more, " …", text.slice(-LONG)] : [text.slice(0, LONG), "… ", more]));
   return holder;
 }
-const fact = (name, value) => (known(value) && value !== "" ? [el("dt", null, name), el("dd", null, long(value))] : null);
+const fact = (name, value) => (known(value) && value !== "" ? [el("dt", { title: meant(name) }, name), el("dd", null, long(value))] : null);
 const words = (value) => {
   if (typeof value === "number") return plain(value);
   if (Array.isArray(value)) return value.map(words).join(", ") || "none";
@@ -133,9 +133,11 @@ function sound(found, line, holder) {
       both.play();
     });
   }
+  // A player knows its length only once it plays.
+  const lasting = (ms) => (known(ms) ? `, ${(ms / 1000).toFixed(1)} s` : "");
   return el("div", { class: "pair players" },
-    both && el("div", null, el("h3", null, "Both sides (left: user, right: reply)"), both),
-    reply && el("div", null, el("h3", null, "The reply alone, without gaps"), reply));
+    both && el("div", null, el("h3", null, `Both sides (left: user, right: reply)${lasting(found.ms)}`), both),
+    reply && el("div", null, el("h3", null, `The reply alone, without gaps${lasting(found.latency.reply_ms)}`), reply));
 }
 
 function judged(one) {

@@ -73,7 +73,7 @@ const paperGrid = paperColumns.map((column) => `minmax(0, ${Math.min(column.wide
 function listHead() {
   const head = el("div", { class: "row head" }, listColumns.map((column) => {
     const shown = column.title || column.name;
-    const button = el("button", { type: "button", title: "Sort by " + shown, "data-sort": column.name, onclick: () => {
+    const button = el("button", { type: "button", title: [meant(column.name), "Sort by " + shown].filter(Boolean).join(" "), "data-sort": column.name, onclick: () => {
       state.down = state.sort === column.name && !state.down;
       state.sort = column.name;
       refresh();
