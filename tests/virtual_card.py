@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Condition, Thread
@@ -247,10 +247,13 @@ def jack_card(folder: Path, rate: int) -> Iterator[VirtualCard]:
     }
     card = VirtualCard(folder, environment)
     form = ("-r", str(rate), "-p", str(rate // 100), "-C", "1", "-P", "1")
-    card.run("jackd", "--no-realtime", "-n", server, "-d", "dummy", *form)
+    jack = card.run("jackd", "--no-realtime", "-n", server, "-d", "dummy", *form)
     try:
         wait = ("jack_wait", "-w", "-t", str(LIMIT_S), "-s", server)
         subprocess.run(wait, env=environment, check=True, timeout=60, capture_output=True)
         yield card
     finally:
+        jack.terminate()  # one that is killed keeps its place among eight servers of this machine
+        with suppress(subprocess.TimeoutExpired):
+            jack.wait(LIMIT_S)
         card.kill()
