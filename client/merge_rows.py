@@ -72,9 +72,19 @@ def copy_rows(parts: Sequence[RunFolder], work: Path) -> Copied:
             counted.add(new["key"])
 
     for name in get_args(RowFile):
+        if name == "workers":  # rows of workers, of no trial
+            _write_workers(work / "workers.jsonl", parts)
+            continue
         rows = _in_time(parts) if name == "trials" else _in_turn(parts, name)
         _write(work / f"{name}.jsonl", rows, renumbered, place if name == "trials" else None)
     return replace(copied, counted=len(counted))
+
+
+def _write_workers(path: Path, parts: Sequence[RunFolder]) -> None:
+    lines = [dump(row) for part in parts for row in part.rows("workers")]
+    if lines:  # a run on one machine has none
+        with disk(path):
+            path.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
 
 
 def _of_several(parts: Sequence[RunFolder]) -> set[str]:

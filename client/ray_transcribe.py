@@ -135,6 +135,11 @@ class ClusterTranscriber:
         self._lock = threading.Lock()
         self._closing = False
 
+    @property
+    def at_a_time(self) -> int:
+        """How many replies it reads side by side."""
+        return self.workers
+
     def record(self) -> Mapping[str, object]:
         """Return `model`, `model_hash` and `settings` as a transcript's record holds them."""
         return self._known.record()

@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from typing import TYPE_CHECKING, Any
 
 from voxmeter.client.child import Child
 from voxmeter.client.cores import cores
 from voxmeter.client.transcribe_wire import send
-from voxmeter.client.transcripts import is_spoken_reply
+from voxmeter.client.transcripts import is_spoken_reply, settings_of
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
@@ -33,21 +33,24 @@ _ENDS_WITHIN_S = 20.0
 
 
 @contextlib.contextmanager
-def reading_ahead(bench: Bench, folder: RunFolder, show: Show, trials: int) -> Iterator[Show]:
+def reading_ahead(bench: Bench, folder: RunFolder, show: Show, plan: Sized) -> Iterator[Show]:
     """Read replies while others are still asked, as far as the machine has cores for it.
 
     Args:
         bench: Its `[transcribe]`.
         folder: The run.
         show: Who is told how the run goes.
-        trials: Of the run; few are not worth a start.
+        plan: As long as the run has trials; few are not worth a start.
 
     Yields:
         Who is to be told instead of `show`.
     """
-    workers = ahead_workers(bench)
     shard = (folder.run.get("selection") or {}).get("shard")
-    if not bench.transcribe.overlap or not workers or trials < _WORTH_IT or shard:
+    if not bench.transcribe.overlap or shard or len(plan) < _WORTH_IT:
+        yield show
+        return
+    workers = ahead_workers(bench)
+    if not workers:
         yield show
         return
     reader = Reader(bench, folder, workers)
@@ -58,9 +61,17 @@ def reading_ahead(bench: Bench, folder: RunFolder, show: Show, trials: int) -> I
 
 
 def ahead_workers(bench: Bench) -> int:
-    """Return how many processes may read while the run streams: one core is the stream's own."""
+    """Return how many processes may read while the run streams: one less than there are cores.
+
+    As many as scoring would use, at most: one on a GPU, whose memory holds one model.
+    """
+    from voxmeter.client.transcribe import MOST_WORKERS, on_gpu
+
     free = cores() - 1
-    return min(free, bench.transcribe.workers or free)
+    if free < 1:
+        return 0
+    usual = 1 if on_gpu(settings_of(bench.transcribe)) else MOST_WORKERS
+    return min(free, bench.transcribe.workers or usual)
 
 
 class Reader:
@@ -102,13 +113,18 @@ class Reader:
         if child is None:
             return 0
         limit = threading.Timer(_ENDS_WITHIN_S, child.kill)
+        limit.daemon = True
         limit.start()
-        with contextlib.suppress(OSError):
-            child.requests.close()
-        read = len(child.replies.read())  # it ends with the process, which ends its own ones first
-        limit.cancel()
-        child.end()
-        return read
+        try:
+            with contextlib.suppress(OSError):
+                child.requests.close()
+            return len(child.replies.read())  # it ends with the process, after its own ones
+        except BaseException:
+            child.kill()  # a second Ctrl-C waits for nothing
+            raise
+        finally:
+            limit.cancel()
+            child.end()
 
 
 class _Telling:

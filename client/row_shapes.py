@@ -23,6 +23,8 @@ _TRIAL: Kinds = {
 _TRANSCRIPT: Kinds = {"key": str, "attempt": int}
 _SCORE: Kinds = {"key": str, "attempt": int, "metric": str, "detail": dict}
 
+_WORKER: Kinds = dict.fromkeys(("worker", "host", "what"), str)
+
 _AUDIT: Kinds = {"send_lateness_ms": dict, "loop_lag_ms": dict}
 _CONFIG: Kinds = {
     "run": dict,
@@ -93,5 +95,6 @@ PROBLEMS: Mapping[str, Callable[[Row], str | None]] = {
     "trials": _trial_problem,
     "transcripts": partial(_problem, kinds=_TRANSCRIPT),
     "scores": partial(_problem, kinds=_SCORE),
+    "workers": partial(_problem, kinds=_WORKER),
 }
 """Says of a row of each file what is wrong with it, in words; None when nothing is."""

@@ -214,7 +214,7 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
     with (
         Voices() as voices,
         Conditioner() as conditioner,
-        reading_ahead(bench, folder, show, len(prepared.plan)) as told,
+        reading_ahead(bench, folder, show, prepared.plan) as told,
     ):
 
         def start(name: str, stack: ExitStack) -> tuple[Target, int]:

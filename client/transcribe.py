@@ -31,7 +31,7 @@ from voxmeter.scoring.types import Unscored
 
 Priority = Literal["idle", "nice", "normal"]
 
-_MOST_WORKERS = 8
+MOST_WORKERS = 8
 _GPU_LANES = 4
 """Replies that one process reads side by side on a GPU, which one alone does not fill."""
 _TRIES = 2
@@ -95,8 +95,8 @@ class TranscriberPool:
         located = locate(model, "whisper", allow_downloads=allow_downloads)
         chosen = settings or AsrSettings()
         there = cores()
-        gpu = _on_gpu(chosen)
-        self.workers = workers or (1 if gpu else min(there, _MOST_WORKERS))
+        gpu = on_gpu(chosen)
+        self.workers = workers or (1 if gpu else min(there, MOST_WORKERS))
         self.lanes = lanes or (_GPU_LANES if gpu else 1)
         self.model = model
         self.model_hash = located.sha256
@@ -116,6 +116,11 @@ class TranscriberPool:
         self._lock = threading.Lock()
         self._unfinished = 0
         self._closing = False
+
+    @property
+    def at_a_time(self) -> int:
+        """How many replies it reads side by side."""
+        return self.workers * self.lanes
 
     def record(self) -> Mapping[str, object]:
         """Return `model`, `model_hash` and `settings` as a transcript's record holds them."""
@@ -306,7 +311,7 @@ def _settle(future: Future[Any], reply: dict[str, Any]) -> None:
             future.set_result(reply["state"])
 
 
-def _on_gpu(settings: AsrSettings) -> bool:
+def on_gpu(settings: AsrSettings) -> bool:
     """Return whether Whisper will run on a GPU; a library is loaded only where there may be one."""
     if settings.device != "auto":
         return settings.device == "cuda"

@@ -19,15 +19,21 @@ from voxmeter.scoring.types import Unscored
 if TYPE_CHECKING:
     from voxmeter.client.bench import Transcribe
     from voxmeter.client.transcribe import TranscriberPool
+    from voxmeter.scoring.asr import AsrSettings
 
 Row = Mapping[str, Any]
 
 _AHEAD = 32
-"""Replies handed to the transcriber before the first of them is back."""
+"""Replies handed to the transcriber before the first of them is back, at least."""
 
 
 class Transcribes(Protocol):
     """What stage 2 needs of `client.transcribe.TranscriberPool`."""
+
+    @property
+    def at_a_time(self) -> int:
+        """How many replies it reads side by side."""
+        ...
 
     def record(self) -> Mapping[str, object]:
         """Return `model`, `model_hash` and `settings`."""
@@ -104,6 +110,7 @@ async def heard_trials(
     """
     known = known_transcripts(folder)
     reading = _Reading(folder, transcriber)
+    ahead = max(_AHEAD, 2 * transcriber.at_a_time)  # each has the next one waiting
     looked_at = 0
     for trial in folder.newest_trials():
         if not is_spoken_reply(trial):
@@ -114,7 +121,7 @@ async def heard_trials(
             looked_at += 1
             progress(looked_at)
             yield trial, heard
-        while len(reading.pending) >= _AHEAD:
+        while len(reading.pending) >= ahead:
             async for one in reading.next():
                 looked_at += 1
                 progress(looked_at)
@@ -219,14 +226,22 @@ def transcriber_pool(table: Transcribe) -> TranscriberPool:
         UserError: If the model is missing.
     """
     from voxmeter.client.transcribe import TranscriberPool
+
+    return TranscriberPool(
+        table.model,
+        settings_of(table),
+        workers=table.workers,
+        allow_downloads=table.allow_downloads,
+    )
+
+
+def settings_of(table: Transcribe) -> AsrSettings:
+    """Return how a `[transcribe]` has replies read."""
     from voxmeter.scoring.asr import AsrSettings
 
-    settings = AsrSettings(
+    return AsrSettings(
         language=table.language or "en",
         beam_size=table.beam_size,
         device=table.device,
         compute_type=table.compute_type,
-    )
-    return TranscriberPool(
-        table.model, settings, workers=table.workers, allow_downloads=table.allow_downloads
     )

@@ -186,6 +186,12 @@ def test_a_merged_run_can_be_merged_with_the_rest(
 # What is there twice
 
 
+def test_what_is_known_of_workers_goes_with_their_trials(parts: list[Path], tmp_path: Path) -> None:
+    row = {"worker": "a-1", "host": "a", "what": "began"}
+    (parts[1] / "workers.jsonl").write_text(json.dumps(row) + "\n")
+    assert rows(merged(parts, tmp_path / "all"), "workers") == [row]
+
+
 def test_a_copy_of_a_part_adds_nothing(
     parts: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,7 +32,7 @@ def bench(**transcribe: Any) -> Bench:
         {
             "endpoint": [{"name": "bot", "url": "ws://127.0.0.1:1"}],
             "suite": [{"kind": "demo"}],
-            "transcribe": {"beam_size": 1, **transcribe},
+            "transcribe": {"beam_size": 1, "overlap": True, **transcribe},
         },
         "test",
     )
@@ -134,12 +134,29 @@ def test_only_replies_that_were_heard_wake_it(
 ) -> None:
     woken: list[int] = []
     monkeypatch.setattr(Reader, "wake", lambda _: woken.append(1))
-    with reading_ahead(bench(), folder, Quiet(), 1000) as show:
+    with reading_ahead(bench(), folder, Quiet(), range(1000)) as show:
         for row in rows_of(folder):
             show.trial(TRIAL, row)
             show.again(TRIAL, row, 1.0)
         show.endpoint("bot", 3)
     assert woken == [1]
+
+
+@pytest.mark.parametrize(
+    ("table", "there", "workers"),
+    [
+        ({}, 4, 3),
+        ({}, 64, 8),
+        ({"workers": 2}, 64, 2),
+        ({"device": "cuda"}, 16, 1),
+        ({}, 1, 0),
+    ],
+)
+def test_no_more_processes_read_ahead_than_would_score(
+    monkeypatch: pytest.MonkeyPatch, table: dict[str, Any], there: int, workers: int
+) -> None:
+    monkeypatch.setattr(read_ahead, "cores", lambda: there)
+    assert read_ahead.ahead_workers(bench(**{"device": "cpu", **table})) == workers
 
 
 @pytest.mark.parametrize(
@@ -155,7 +172,7 @@ def test_a_short_run_or_a_single_core_or_the_bench_leaves_it_out(
 ) -> None:
     monkeypatch.setattr(read_ahead, "cores", lambda: there)
     show = Quiet()
-    with reading_ahead(bench(**table), folder, show, trials) as told:
+    with reading_ahead(bench(**table), folder, show, range(trials)) as told:
         assert told is show
 
 

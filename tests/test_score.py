@@ -43,6 +43,8 @@ class Pretender:
         self.asked: list[tuple[str, str | None]] = []
         self.dies_after: int | None = None
 
+    at_a_time = 1
+
     def record(self) -> Mapping[str, object]:
         return {"model": "fake", "model_hash": self.model_hash, "settings": {"beam_size": 5}}
 

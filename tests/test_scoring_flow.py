@@ -32,6 +32,8 @@ class Held:
     def __init__(self) -> None:
         self.futures: dict[str, Future[Transcript | Unscored]] = {}
 
+    at_a_time = 1
+
     def record(self) -> Mapping[str, object]:
         return {"model": "fake", "model_hash": "aa", "settings": {}}
 
