@@ -234,6 +234,27 @@ def test_of_a_trial_that_two_parts_have_the_newest_finished_attempt_counts(
     assert (heard["key"], heard["attempt"]) == (again[1]["key"], 2)
 
 
+def test_a_later_failed_attempt_does_not_take_the_result_that_two_copies_have(
+    parts: list[Path], tmp_path: Path
+) -> None:
+    copy, failed = tmp_path / "copy", tmp_path / "failed"
+    shutil.copytree(parts[0], copy)
+    shutil.copytree(parts[0], failed)
+    later = rows(failed, "trials")
+    for number, row in enumerate(later):
+        row |= {"session_tag": f"later{number}", "started_at": "2099-01-01T00:00:00.000+00:00"}
+        row["status"] = "disconnected"
+    rewrite(failed, later)
+    out = merged([parts[0], copy, failed], tmp_path / "all")
+    with RunFolder.open(out) as folder:
+        newest = {row["key"]: row for row in folder.newest_trials()}
+        assert len(list(folder.rows("trials"))) == 2 * len(later)
+    for row in rows(parts[0], "trials"):
+        kept = newest[row["key"]]
+        assert (kept["attempt"], kept["status"]) == (2, "ok")
+        assert kept["session_tag"] == row["session_tag"]
+
+
 # What is refused
 
 
