@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from voxmeter.client.jsonlines import Row, disk, dump
+from voxmeter.client.jsonlines import Row, disk, dump, read
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import FINISHED, AttemptPaths, RowFile, RunFolder
 from voxmeter.endpoints.errors import UserError
@@ -19,7 +19,6 @@ from voxmeter.endpoints.errors import UserError
 _UNLINKED = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES, errno.ENOSYS}
 
 _OF_ATTEMPTS: Sequence[RowFile] = ("trials", "transcripts", "scores")
-_AS_THEY_ARE: RowFile = "workers"  # rows of no attempt
 
 Renumbered = Mapping[tuple[int, str, int], int | None]
 """By part, key and attempt of a trial that several parts have: its attempt in the whole, None for
@@ -183,11 +182,11 @@ def _write(
 
 def _append_all(parts: Sequence[RunFolder], work: Path) -> None:
     """Write what is told of the workers of parts that a cluster went on with."""
-    path = work / f"{_AS_THEY_ARE}.jsonl"
+    path = work / "workers.jsonl"
     had = [part for part in parts if (part.path / path.name).is_file()]
     if had:
         with disk(path), path.open("wb") as stream:
-            stream.writelines(_line(row) for part in had for row in part.rows(_AS_THEY_ARE))
+            stream.writelines(_line(row) for part in had for row in read(part.path / path.name))
 
 
 def _attempt(row: Row) -> Any:  # noqa: ANN401 - outside data, of one kind

@@ -183,6 +183,13 @@ def test_a_merged_run_can_be_merged_with_the_rest(
     assert json.loads((out / "run.json").read_text())["parts"]["had"] == [1, 2, 3]
 
 
+def test_what_is_told_of_a_clusters_workers_is_kept(parts: list[Path], tmp_path: Path) -> None:
+    told = [{"worker": f"w{n}", "host": "h", "what": "started"} for n in range(2)]
+    for part, row in zip(parts, told, strict=False):
+        (part / "workers.jsonl").write_text(json.dumps(row) + "\n")
+    assert rows(merged(parts, tmp_path / "all"), "workers") == told
+
+
 # What is there twice
 
 

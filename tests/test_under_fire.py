@@ -5,7 +5,9 @@ Each is a process of its own: they fork, and fill disks.
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,13 +40,21 @@ def said(name: str, *options: str) -> tuple[int, list[str]]:
 def test_a_run_killed_at_random_points_equals_an_undisturbed_one_after_resuming() -> None:
     status, lines = said("kill_points", *SCRIPTS["kill_points"])
     assert status == 0, lines
-    assert lines[-2].startswith("6 runs killed ")
+    found = re.match(
+        r"6 runs killed (\d+) times \((\d+) at a moment, (\d+) at a file, (\d+)", lines[-2]
+    )
+    assert found is not None, lines
+    assert int(found[1]) >= 3, lines  # else nothing was tried
+    assert int(found[3]) + int(found[4]) >= 1, lines  # of these, a slow machine takes none away
     assert lines[-1] == "0 differences to an undisturbed run after resuming"
 
 
 def test_a_run_whose_disk_fills_up_ends_in_one_line_and_equals_an_undisturbed_one_later() -> None:
     status, lines = said("full_disk", *SCRIPTS["full_disk"])
     assert status == 0, lines
+    places = ast.literal_eval(lines[-2].partition("no room: ")[2])
+    assert sum(places.values()) == 6
+    assert places.get("no room was missing", 0) <= 3, lines  # else nothing was tried
     assert lines[-1] == "0 runs that did not end in one line, or differed after resuming"
 
 
