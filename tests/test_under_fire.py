@@ -12,6 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from soak import Sample, Soaked, growth, leaks, problems
+
 import voxmeter
 
 HERE = Path(__file__).parent
@@ -62,3 +65,28 @@ def test_every_trial_of_a_soak_is_accounted_for() -> None:
     status, lines = said("soak", *SCRIPTS["soak"])
     assert status == 0, lines
     assert lines[-1] == "0 problems"
+
+
+@pytest.mark.parametrize("a_trial", [0.3, 1.0])
+def test_a_short_soak_finds_files_that_are_never_closed(a_trial: float) -> None:
+    leaking = [Sample(n, 32 + int(a_trial * n), 70 << 20) for n in range(0, 101, 4)]
+    closing = [Sample(n, 32, 70 << 20) for n in range(0, 101, 4)]
+    assert list(leaks(growth(closing), 20)) == []
+    (found,) = leaks(growth(leaking), 20)
+    assert found.endswith("files were open at a time; 20 sessions need no 45")
+
+
+def test_a_long_soak_finds_files_and_memory_that_grow_slowly() -> None:
+    samples = [Sample(n, 32 + n // 90, (70 << 20) + 9000 * n) for n in range(0, 2001, 20)]
+    files, memory = leaks(growth(samples), 50)
+    assert files.startswith("open files grew by 1")
+    assert memory == "memory grew by 9000 bytes a trial"
+
+
+def test_a_soak_that_never_began_is_told() -> None:
+    nothing = Soaked(None, {}, [], [], 0.1, 2, "voxmeter: no room")
+    assert list(problems(nothing, 100)) == [
+        "the run ended with 2: voxmeter: no room",
+        "the run left no folder",
+    ]
+    assert list(leaks(growth(nothing.samples), 20)) == ["the run was never seen"]
