@@ -13,6 +13,7 @@ import atexit
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -228,6 +229,10 @@ def _main() -> None:
 
     target, corpus = sys.argv[1], Path(sys.argv[2])
     corpus.mkdir(parents=True, exist_ok=True)
+    files = corpus.with_name(f"{corpus.name}-files")  # the fuzzer ends without leave to clear up
+    shutil.rmtree(files, ignore_errors=True)
+    files.mkdir()
+    tempfile.tempdir = str(files)
     with atheris.instrument_imports(include=["voxmeter"], enable_loader_override=False):
         for number, data in enumerate(seeds(target)):
             (corpus / f"seed-{number}").write_bytes(data)

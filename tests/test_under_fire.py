@@ -67,6 +67,15 @@ def test_every_trial_of_a_soak_is_accounted_for() -> None:
     assert lines[-1] == "0 problems"
 
 
+def test_a_run_interrupted_while_replies_are_read_leaves_no_process_and_loses_nothing() -> None:
+    status, lines = said("ahead_interrupted")
+    assert status == 0, lines
+    assert lines == [
+        "2 runs interrupted while their 12 replies were read ahead",
+        "0 differences to an undisturbed run after resuming",
+    ]
+
+
 @pytest.mark.parametrize("a_trial", [0.3, 1.0])
 def test_a_short_soak_finds_files_that_are_never_closed(a_trial: float) -> None:
     leaking = [Sample(n, 32 + int(a_trial * n), 70 << 20) for n in range(0, 101, 4)]
