@@ -68,7 +68,7 @@ def interrupt(cache: Path, note: Path, *, read: bool) -> None:
         note.write_text("seen" if seen else "missed")
         os.kill(os.getpid(), signal.SIGINT)
 
-    read_ahead.Reader.wake = waking  # type: ignore[method-assign]
+    read_ahead.Reader.wake = waking  # type: ignore[assignment, method-assign]
 
 
 def started_with(cache: Path) -> list[int]:

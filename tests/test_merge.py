@@ -326,6 +326,30 @@ def test_a_part_that_is_still_written_to_is_refused(
     assert merged(parts, tmp_path / "all").is_dir()
 
 
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_part_that_may_only_be_read_is_merged_unless_it_is_still_written_to(
+    number: int,
+    parts: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened = Path.open
+
+    def read_only(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if path.parent in parts and mode != "r" and "b" not in mode:
+            raise OSError(number, os.strerror(number), str(path))
+        return opened(path, mode, *rest, **more)
+
+    (parts[0] / ".lock").unlink(missing_ok=True)  # nobody ever wrote here
+    with locked(parts[1]):
+        monkeypatch.setattr(Path, "open", read_only)
+        error = refused(parts, tmp_path / "all", capsys)
+    assert f"{parts[1]}: process {os.getpid()} is writing to this run" in error
+    assert merged(parts, tmp_path / "all").is_dir()
+    assert not (parts[0] / ".lock").exists()
+
+
 def test_a_run_that_was_not_cut_is_no_part(
     whole: Path, parts: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
