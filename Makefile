@@ -53,10 +53,11 @@ fuzz: install $(FUZZED:%=fuzz-%)
 # Atheris lies in an environment of its own; the readers need the packages of ours.
 fuzz-%: install .genuine/atheris/installed
 	@mkdir -p .fuzz
-	@seconds=$$(($(FUZZ_S) / $(words $(FUZZED)))); echo "fuzz $*: $${seconds:-1} s"; \
+	@seconds=$$(($(FUZZ_S) / $(words $(FUZZED)))); seconds=$$((seconds > 0 ? seconds : 1)); \
+	echo "fuzz $*: $$seconds s"; \
 	PYTHONPATH=src ATHERIS=$$(echo .genuine/atheris/lib/python3*/site-packages) \
 	$(BIN)/python tests/fuzz_$(if $(filter codecs,$*),codecs.py,inputs.py $*) .fuzz/$* \
-	-max_total_time=$${seconds:-1} -timeout=30 -rss_limit_mb=3000 -verbosity=0 -artifact_prefix=.fuzz/$*-
+	-max_total_time=$$seconds -timeout=30 -rss_limit_mb=3000 -verbosity=0 -artifact_prefix=.fuzz/$*-
 
 .genuine/%/installed: tests/genuine/%.txt
 	$(PYTHON) -m venv --clear .genuine/$*

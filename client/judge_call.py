@@ -200,9 +200,9 @@ class Service:
         """
         about = hashlib.sha256(messages[-1].content.encode()).hexdigest()
         tries = slow = 0
-        if (left_s := self._not_before_s - time.monotonic()) > 0:
-            await self._sleep(left_s * (1 + _SPREAD * random.Random(about).random()))  # noqa: S311 - no secret
+        kept_s = 0.0
         while True:
+            await self._not_before(kept_s, about)
             tries += 1
             found = await self._request(messages, tries)
             if isinstance(found, Said):
@@ -215,7 +215,21 @@ class Service:
             now_s = time.monotonic()
             if found.retry_after_s is not None:
                 self._not_before_s = max(self._not_before_s, now_s + wait_s)
-            await self._sleep(max(wait_s, self._not_before_s - now_s))
+            kept_s = self._not_before_s
+            await self._sleep(max(wait_s, kept_s - now_s))
+
+    async def _not_before(self, kept_s: float, about: str) -> None:
+        """Wait for the moment that the service named, also where it was named during a wait.
+
+        Args:
+            kept_s: The moment that was waited for already.
+            about: What is asked, so that those who wait do not come back together.
+        """
+        spread = 1 + _SPREAD * random.Random(about).random()  # noqa: S311 - no secret
+        while self._not_before_s > kept_s:
+            kept_s = self._not_before_s
+            if (left_s := kept_s - time.monotonic()) > 0:
+                await self._sleep(left_s * spread)
 
     async def _request(self, messages: Sequence[Message], tries: int) -> Said | Fault:
         import openai
@@ -246,9 +260,9 @@ class Service:
         answer = error.response
         headers = {name.lower(): value for name, value in answer.headers.items()}
         words = http_words.refusal(answer.reason_phrase, headers, answer.content, [self._key])
-        fault = refusal(Ended(answer.status_code, self._clean(words)))
+        fault = refusal(Ended(answer.status_code, words))  # whole: a wait is named at its end
         hopeless = fault.kind == "quota" or answer.status_code in _EVERYWHERE
-        return replace(fault, fatal=hopeless)
+        return replace(fault, message=self._clean(fault.message), fatal=hopeless)
 
     def _said(self, text: str, tries: int) -> Said | Fault:
         """Return what an answer says; one without choices is a failure of the service."""

@@ -1,7 +1,8 @@
 """Joins the parts of a sharded run (`--shard I/N`) into one run folder, whole or not at all.
 
 Parts must be of one run: the same configuration, version, suites, seeds and selection but for the
-shard. Nothing of a part is changed; a part that is still being written is refused.
+shard. Nothing of a part is changed but its `.lock`, which is held meanwhile; a part that is still
+being written is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from voxmeter.client.folder_lock import locked
+from voxmeter.client.folder_lock import kept_from_writers, locked
 from voxmeter.client.jsonlines import Row, disk
 from voxmeter.client.merge_rows import Copied, copy_rows
 from voxmeter.client.runfolder import RunFolder
@@ -109,7 +110,9 @@ def _opened(path: Path, stack: ExitStack) -> _Part:
             raise UserError(
                 str(path), "is no part of a run", "merge runs that were started with --shard I/N"
             )
-    stack.callback(locked(path).close)
+    held = kept_from_writers(path)
+    if held is not None:
+        stack.callback(held.close)
     if not (path / "items.jsonl").is_file():
         cure = f"voxmeter run --resume {path}, or merge the others"
         raise UserError(str(path), "ended before it had its items", cure)

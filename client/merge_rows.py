@@ -9,14 +9,16 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from voxmeter.client.jsonlines import Row, disk, dump
+from voxmeter.client.jsonlines import Row, disk, dump, read
 from voxmeter.client.redaction import Redactor
 from voxmeter.client.runfolder import FINISHED, AttemptPaths, RowFile, RunFolder
 from voxmeter.endpoints.errors import UserError
 
 _UNLINKED = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES, errno.ENOSYS}
+
+_OF_ATTEMPTS: Sequence[RowFile] = ("trials", "transcripts", "scores")
 
 Renumbered = Mapping[tuple[int, str, int], int | None]
 """By part, key and attempt of a trial that several parts have: its attempt in the whole, None for
@@ -71,20 +73,11 @@ def copy_rows(parts: Sequence[RunFolder], work: Path) -> Copied:
         if not new.get("warmup"):
             counted.add(new["key"])
 
-    for name in get_args(RowFile):
-        if name == "workers":  # rows of workers, of no trial
-            _write_workers(work / "workers.jsonl", parts)
-            continue
+    for name in _OF_ATTEMPTS:
         rows = _in_time(parts) if name == "trials" else _in_turn(parts, name)
         _write(work / f"{name}.jsonl", rows, renumbered, place if name == "trials" else None)
+    _append_all(parts, work)
     return replace(copied, counted=len(counted))
-
-
-def _write_workers(path: Path, parts: Sequence[RunFolder]) -> None:
-    lines = [dump(row) for part in parts for row in part.rows("workers")]
-    if lines:  # a run on one machine has none
-        with disk(path):
-            path.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
 
 
 def _of_several(parts: Sequence[RunFolder]) -> set[str]:
@@ -111,17 +104,23 @@ def _renumbered(parts: Sequence[RunFolder], several: set[str]) -> Renumbered:
                 entries.setdefault(row["key"], []).append(_entry(number, row))
     found: dict[tuple[int, str, int], int | None] = {}
     for key, made in entries.items():
-        known: dict[tuple[int, str, str], int] = {}
         ordered = sorted(made, key=lambda one: (one.started_at, one.attempt, one.part))
-        last = max((n for n, one in enumerate(ordered) if one.finished), default=len(ordered) - 1)
-        for one in [*ordered[:last], *ordered[last + 1 :], ordered[last]]:
-            same = (one.attempt, one.started_at, one.tag)
-            if same in known and known[same] != one.part:
-                found[one.part, key, one.attempt] = None  # a copy of the same part
-                continue
-            known[same] = one.part
-            found[one.part, key, one.attempt] = len(known)
+        found |= {(one.part, key, one.attempt): None for one in ordered}
+        own = _without_copies(ordered)
+        last = max((n for n, one in enumerate(own) if one.finished), default=len(own) - 1)
+        counting = [*own[:last], *own[last + 1 :], own[last]]
+        found |= {(one.part, key, one.attempt): n for n, one in enumerate(counting, start=1)}
     return found
+
+
+def _without_copies(ordered: Sequence[_Entry]) -> list[_Entry]:
+    """Return attempts without those that an earlier part has as well: a part may be a copy."""
+    known: dict[tuple[int, str, str], int] = {}
+    return [
+        one
+        for one in ordered
+        if known.setdefault((one.attempt, one.started_at, one.tag), one.part) == one.part
+    ]
 
 
 def _entry(part: int, row: Row) -> _Entry:
@@ -179,6 +178,15 @@ def _write(
                 stream.write(_line(new))
         for new in sorted(late, key=_attempt):
             stream.write(_line(new))
+
+
+def _append_all(parts: Sequence[RunFolder], work: Path) -> None:
+    """Write what is told of the workers of parts that a cluster went on with."""
+    path = work / "workers.jsonl"
+    had = [part for part in parts if (part.path / path.name).is_file()]
+    if had:
+        with disk(path), path.open("wb") as stream:
+            stream.writelines(_line(row) for part in had for row in read(part.path / path.name))
 
 
 def _attempt(row: Row) -> Any:  # noqa: ANN401 - outside data, of one kind

@@ -24,7 +24,7 @@ _WORTH_PROCESSES = 200
 
 
 class RuleScoring:
-    """Scores trials as they are put in; used as an async context that ends when all are done.
+    """Scores trials as they are put in, as long as `run` runs.
 
     Args:
         folder: Open for writing.

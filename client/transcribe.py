@@ -1,8 +1,8 @@
 """Whisper beside everything else: warm processes of the lowest priority, and a cache on disk.
 
-Scoring in the streaming process would spoil its clock (docs/benchmarks.md), so replies are read
-by processes of their own. Each holds one model; a reply is a path or samples, and comes back as a
-future, so that reading may overlap with streaming or follow it.
+Whisper computes for seconds at a time, and the streaming process stamps what comes in, so replies
+are read by processes of their own. Each holds one model; a reply is a path or samples, and comes
+back as a future, so that reading may overlap with streaming or follow it.
 """
 
 from __future__ import annotations

@@ -9,9 +9,11 @@ input that takes long, or memory without bound (`-timeout`, `-rss_limit_mb`).
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,11 +27,23 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 _PROTOCOLS = ("single", "pair", "binary", "json")
+_FILES = (
+    *("run.json", "items.jsonl", "trials.jsonl", "scores.jsonl", "transcripts.jsonl"),
+    "workers.jsonl",
+)
 
 
 @cache
 def _file(name: str) -> Path:
-    return Path(tempfile.mkdtemp(prefix="fuzz-")) / name
+    return _folder() / name
+
+
+@cache
+def _folder() -> Path:
+    """Return a folder that is there until this process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="fuzz-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
 
 
 def _written(name: str, data: bytes) -> Path:
@@ -103,15 +117,14 @@ def run_folder(data: bytes) -> None:
     from voxmeter.client.runfolder import RunFolder
     from voxmeter.endpoints.errors import UserError
 
-    names = ("run.json", "items.jsonl", "trials.jsonl", "scores.jsonl", "transcripts.jsonl")
     whole = _sample()
     if not data:
         return
     folder = _file("run")
     folder.mkdir(exist_ok=True)
-    for name in names:
+    for name in _FILES:
         (folder / name).write_bytes(whole[name])
-    (folder / names[data[0] % len(names)]).write_bytes(data[1:])
+    (folder / _FILES[data[0] % len(_FILES)]).write_bytes(data[1:])
     with suppress(UserError), redirect_stderr(io.StringIO()), RunFolder.open(folder) as opened:
         summarised(opened)
         for form in ("md", "csv", "json"):
@@ -131,8 +144,11 @@ def _sample() -> Mapping[str, bytes]:
         {"key": rows[0]["key"], "attempt": 1, "text": "B.", "language": "en"}
         | {"model": "tiny.en", "model_hash": "00", "settings": {}}
     ]
-    parent = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    parent = _folder()
     with build(parent, [item("q0"), item("q1")], rows, [score(rows[0])], texts, run) as folder:
+        started = {"worker": "h:1", "host": "h", "what": "started"}
+        folder.append("workers", started)
+        folder.append("workers", started | {"what": "died", "why": "no answer"})
         return {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file()}
 
 
@@ -185,8 +201,7 @@ def seeds(target: str) -> Iterator[bytes]:
             yield b'{"id": "q", "text": "Is it?", "kind": "yes-no", "reference": "yes"}\n'
             yield b'{"id": "q", "audio": "a.wav", "suite": "s", "condition": "c", "trial": 1}\n'
         case "run_folder":
-            names = ("run.json", "items.jsonl", "trials.jsonl", "scores.jsonl", "transcripts.jsonl")
-            yield from (bytes([at]) + _sample()[name] for at, name in enumerate(names))
+            yield from (bytes([at]) + _sample()[name] for at, name in enumerate(_FILES))
         case _:
             yield from (b"7", b"[[8]]", b"Score: 7/10", b'{"score": 3}', b"8 6", b"yes", b"B.")
             yield "评分:8".encode()
@@ -214,6 +229,10 @@ def _main() -> None:
 
     target, corpus = sys.argv[1], Path(sys.argv[2])
     corpus.mkdir(parents=True, exist_ok=True)
+    files = corpus.with_name(f"{corpus.name}-files")  # the fuzzer ends without leave to clear up
+    shutil.rmtree(files, ignore_errors=True)
+    files.mkdir()
+    tempfile.tempdir = str(files)
     with atheris.instrument_imports(include=["voxmeter"], enable_loader_override=False):
         for number, data in enumerate(seeds(target)):
             (corpus / f"seed-{number}").write_bytes(data)

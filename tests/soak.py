@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from merge_world import rows
-from undisturbed import orphans
+from undisturbed import only_folder, orphans
 
 import voxmeter
 from voxmeter.client.audio import write_flac
@@ -56,6 +56,9 @@ STATUS: Mapping[str, frozenset[str]] = {
 
 _TAGLESS = {"refuse"}
 _MOST_FDS = 10
+_OWN_FDS = 15
+"""Of a run that has no session: 12 were seen."""
+
 _MOST_BYTES_A_TRIAL = 6_000
 _EVERY_S = 0.5
 _FEWEST_SAMPLES = 10
@@ -75,7 +78,7 @@ class Soaked:
     """What a soak left.
 
     Attributes:
-        folder: The run.
+        folder: The run; None where there is none.
         truth: The server's lines, by tag.
         passed: The proxy's lines.
         samples: Of the streaming process.
@@ -84,7 +87,7 @@ class Soaked:
         error: What it wrote on standard error.
     """
 
-    folder: Path
+    folder: Path | None
     truth: Mapping[str, Row]
     passed: list[Row]
     samples: list[Sample]
@@ -104,11 +107,15 @@ def soak(folder: Path, trials: int, concurrency: int, share: float, seed: int) -
         began = time.monotonic()
         samples, status, error = _watched(bench, folder)
         seconds = time.monotonic() - began
-    (run,) = (folder / "runs").iterdir()
-    told = [json.loads(line) for line in truth.read_text().splitlines()]
-    passed = [json.loads(line) for line in log.read_text().splitlines()]
-    by_tag = {line["tag"]: line for line in told}
-    return Soaked(run, by_tag, passed, samples, seconds, status, error)
+    by_tag = {line["tag"]: line for line in _told(truth)}
+    run = only_folder(folder / "runs")
+    return Soaked(run, by_tag, _told(log), samples, seconds, status, error)
+
+
+def _told(path: Path) -> list[Row]:
+    """Return the lines of a log; one that nobody began has none."""
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def _write_bench(folder: Path, url: str, trials: int, concurrency: int) -> Path:
@@ -177,9 +184,12 @@ def _sample(pid: int, folder: Path) -> Iterator[Sample]:
 
 def problems(soaked: Soaked, trials: int) -> Iterator[str]:
     """Yield what does not add up, in words."""
-    made = rows(soaked.folder, "trials")
     if soaked.status:
         yield f"the run ended with {soaked.status}: {soaked.error[-500:]}"
+    if soaked.folder is None:
+        yield "the run left no folder"
+        return
+    made = rows(soaked.folder, "trials")
     keys = Counter(row["key"] for row in made)
     if len(keys) != trials:
         yield f"{len(keys)} trials have a line; {trials} were planned"
@@ -227,16 +237,19 @@ def _reply(row: Row, line: Row | None) -> Iterator[str]:
 class Growth:
     """How the streaming process grew with the trials, from half of them on.
 
+    A run of few trials ends before anything can be said of its slopes; what it had open at most
+    tells a leak there as well.
+
     Attributes:
-        files: Open files, first to last, by the slope.
-        bytes_a_trial: Memory.
+        files: Open files, first to last, by the slope; None of too short a run.
+        bytes_a_trial: Memory; None of too short a run.
         quarters: Memory after each quarter of the trials, bytes.
         most_files: Ever open.
         most_memory: Ever used, bytes.
     """
 
-    files: float
-    bytes_a_trial: float
+    files: float | None
+    bytes_a_trial: float | None
     quarters: list[int]
     most_files: int
     most_memory: int
@@ -244,7 +257,7 @@ class Growth:
 
 def growth(samples: list[Sample]) -> Growth:
     """Fit a line through what was seen; the first half and the last sessions do not count."""
-    last = samples[-1].trials
+    last = samples[-1].trials if samples else 0
     steady = [one for one in samples if last / 2 <= one.trials <= last - 60]
     trials = np.array([one.trials for one in steady], dtype=float)
     files, memory = (
@@ -252,18 +265,36 @@ def growth(samples: list[Sample]) -> Growth:
         for name in ("files", "memory")
     )
     return Growth(
-        files * (steady[-1].trials - steady[0].trials) if steady else 0.0,
+        None if files is None else files * (steady[-1].trials - steady[0].trials),
         memory,
-        [next(one.memory for one in samples if one.trials >= last * n / 4) for n in (1, 2, 3, 4)],
-        max(one.files for one in samples),
-        max(one.memory for one in samples),
+        [
+            next((one.memory for one in samples if one.trials >= last * quarter / 4), 0)
+            for quarter in (1, 2, 3, 4)
+        ],
+        max((one.files for one in samples), default=0),
+        max((one.memory for one in samples), default=0),
     )
 
 
-def _slope(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
-    if len(x) < _FEWEST_SAMPLES:  # too short a run says nothing of growth
-        return 0.0
-    return float(np.polyfit(x, y, 1)[0])
+def _slope(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float | None:
+    return float(np.polyfit(x, y, 1)[0]) if len(x) >= _FEWEST_SAMPLES else None
+
+
+def leaks(grown: Growth, concurrency: int) -> Iterator[str]:
+    """Yield what grew though nothing needed it, in words."""
+    if not grown.most_files:
+        yield "the run was never seen"
+    most = _OWN_FDS + concurrency + _MOST_FDS
+    if grown.most_files > most:
+        yield f"{grown.most_files} files were open at a time; {concurrency} sessions need no {most}"
+    if grown.files is not None and grown.files > _MOST_FDS:
+        yield f"open files grew by {grown.files:.1f}"
+    if grown.bytes_a_trial is not None and grown.bytes_a_trial > _MOST_BYTES_A_TRIAL:
+        yield f"memory grew by {grown.bytes_a_trial:.0f} bytes a trial"
+
+
+def _said(growth: float | None, form: str, unit: str) -> str:
+    return "no growth that so short a run can tell" if growth is None else f"{growth:+{form}}{unit}"
 
 
 def main() -> int:
@@ -277,20 +308,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         soaked = soak(Path(folder), args.trials, args.concurrency, args.share, args.seed)
         wrong = list(problems(soaked, args.trials))
-        made = rows(soaked.folder, "trials")
+        made = [] if soaked.folder is None else rows(soaked.folder, "trials")
     grown = growth(soaked.samples)
+    wrong += leaks(grown, args.concurrency)
     met = Counter(line["fault"] for line in soaked.passed if line["met"])
     print(f"{args.trials} trials, {args.concurrency} at a time, in {soaked.seconds:.0f} s")
     print(f"faults: {met.total()} of {len(soaked.passed)} connections: {dict(sorted(met.items()))}")
     print(f"statuses of {len(made)} attempts: {dict(Counter(row['status'] for row in made))}")
-    print(f"open files: {grown.files:+.1f} over the run, at most {grown.most_files}")
+    print(f"open files: {_said(grown.files, '.1f', ' over the run')}, at most {grown.most_files}")
     quarters = ", ".join(f"{memory / 2**20:.1f}" for memory in grown.quarters)
     print(f"memory after each quarter: {quarters} MiB, at most {grown.most_memory / 2**20:.1f}")
-    print(f"in the second half {grown.bytes_a_trial:+.0f} bytes a trial")
-    if grown.files > _MOST_FDS:
-        wrong.append(f"open files grew by {grown.files:.1f}")
-    if grown.bytes_a_trial > _MOST_BYTES_A_TRIAL:
-        wrong.append(f"memory grew by {grown.bytes_a_trial:.0f} bytes a trial")
+    print(f"in the second half {_said(grown.bytes_a_trial, '.0f', ' bytes a trial')}")
     for line in wrong:
         print(f"WRONG {line}")
     print(f"{len(wrong)} problems")

@@ -175,6 +175,7 @@ def test_patience_ends_and_what_the_service_said_is_kept() -> None:
         ({"retry_after": "7"}, "slow down", 7.0),
         ({"retry_after_ms": "1500"}, "slow down", 1.5),
         ({}, "Rate limit. Please try again in 6s.", 6.0),
+        ({"retry_after": "7"}, "slow down " * 60, 7.0),
     ],
 )
 def test_the_wait_that_a_service_names_is_kept(
@@ -212,6 +213,34 @@ def test_a_wait_that_is_named_to_one_question_is_kept_by_all() -> None:
     assert 7 <= first <= 7.7
     assert 6 < second <= 8.5  # what is left of the wait, and never all at once
     assert len(service.bodies) == 3
+
+
+def test_a_wait_that_is_named_while_another_question_waits_is_kept_by_it_too() -> None:
+    waits: list[float] = []
+
+    async def both(service: Chat) -> None:
+        named = asyncio.Event()
+        judge = Judge.model_validate({"name": "j", "model": "m", "base_url": service.url})
+
+        async def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 1:
+                group.create_task(made.ask(SENT))
+                await named.wait()
+            named.set()
+
+        made = Service(judge, "b", Redactor(), environment={}, sleep=sleep)
+        async with made, asyncio.timeout(60), asyncio.TaskGroup() as group:
+            group.create_task(made.ask(SENT))
+
+    answers = (refused(500, "broken"), refused(429, "slow down", "", retry_after="7"), "8")
+    with chat(in_turn(*answers)) as service:
+        asyncio.run(both(service))
+    own, refused_s, kept = waits
+    assert own <= 1
+    assert 7 <= refused_s <= 7.7
+    assert 6 < kept <= 8.5
+    assert len(service.bodies) == 4
 
 
 def test_a_wait_over_the_limit_is_not_kept_and_not_cut_short() -> None:

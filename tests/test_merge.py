@@ -183,6 +183,13 @@ def test_a_merged_run_can_be_merged_with_the_rest(
     assert json.loads((out / "run.json").read_text())["parts"]["had"] == [1, 2, 3]
 
 
+def test_what_is_told_of_a_clusters_workers_is_kept(parts: list[Path], tmp_path: Path) -> None:
+    told = [{"worker": f"w{n}", "host": "h", "what": "started"} for n in range(2)]
+    for part, row in zip(parts, told, strict=False):
+        (part / "workers.jsonl").write_text(json.dumps(row) + "\n")
+    assert rows(merged(parts, tmp_path / "all"), "workers") == told
+
+
 # What is there twice
 
 
@@ -238,6 +245,27 @@ def test_of_a_trial_that_two_parts_have_the_newest_finished_attempt_counts(
         found = newest[row["key"]]
         assert (found["attempt"], found["reply_text"]) == (2, "from the other")
     assert (heard["key"], heard["attempt"]) == (again[1]["key"], 2)
+
+
+def test_a_later_failed_attempt_does_not_take_the_result_that_two_copies_have(
+    parts: list[Path], tmp_path: Path
+) -> None:
+    copy, failed = tmp_path / "copy", tmp_path / "failed"
+    shutil.copytree(parts[0], copy)
+    shutil.copytree(parts[0], failed)
+    later = rows(failed, "trials")
+    for number, row in enumerate(later):
+        row |= {"session_tag": f"later{number}", "started_at": "2099-01-01T00:00:00.000+00:00"}
+        row["status"] = "disconnected"
+    rewrite(failed, later)
+    out = merged([parts[0], copy, failed], tmp_path / "all")
+    with RunFolder.open(out) as folder:
+        newest = {row["key"]: row for row in folder.newest_trials()}
+        assert len(list(folder.rows("trials"))) == 2 * len(later)
+    for row in rows(parts[0], "trials"):
+        kept = newest[row["key"]]
+        assert (kept["attempt"], kept["status"]) == (2, "ok")
+        assert kept["session_tag"] == row["session_tag"]
 
 
 # What is refused
@@ -302,6 +330,30 @@ def test_a_part_that_is_still_written_to_is_refused(
         error = refused(parts, tmp_path / "all", capsys)
     assert f"{parts[1]}: process {os.getpid()} is writing to this run" in error
     assert merged(parts, tmp_path / "all").is_dir()
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_part_that_may_only_be_read_is_merged_unless_it_is_still_written_to(
+    number: int,
+    parts: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened = Path.open
+
+    def read_only(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        if path.parent in parts and mode != "r" and "b" not in mode:
+            raise OSError(number, os.strerror(number), str(path))
+        return opened(path, mode, *rest, **more)
+
+    (parts[0] / ".lock").unlink(missing_ok=True)  # nobody ever wrote here
+    with locked(parts[1]):
+        monkeypatch.setattr(Path, "open", read_only)
+        error = refused(parts, tmp_path / "all", capsys)
+    assert f"{parts[1]}: process {os.getpid()} is writing to this run" in error
+    assert merged(parts, tmp_path / "all").is_dir()
+    assert not (parts[0] / ".lock").exists()
 
 
 def test_a_run_that_was_not_cut_is_no_part(
