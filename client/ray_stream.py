@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _TURNS_OF_A_SHARE = 200
 """Trials of a share for each session at a time: what is idle at its end is well under 1 %."""
 _WAIT_S = 5.0
-_STARTED_S = 120.0
 _MOST_LOST = 3
 """Workers of one node lost one after another, none of which brought a single row."""
 _SAMPLE = 8
@@ -182,7 +181,7 @@ class _Work:
         """Take what the next worker has to tell."""
         import ray
 
-        ready, _ = ray.wait(list(self._asked), num_returns=1, timeout=_STARTED_S)
+        ready, _ = ray.wait(list(self._asked), num_returns=1, timeout=ray_cluster.STARTED_S)
         if not ready:
             self._refuse_waiting()
         for reference in ready:
@@ -199,7 +198,7 @@ class _Work:
 
     def _refuse_waiting(self) -> None:
         """Workers answer every few seconds: nothing from any of them means none has started."""
-        found = f"no node gave a processor within {_STARTED_S:.0f} s"
+        found = f"no node gave a processor within {ray_cluster.STARTED_S:.0f} s"
         raise UserError("--ray", found, "see what holds them: ray status; then resume the run")
 
     def _hear(self, worker: _Worker, told: Mapping[str, Any] | list[Told]) -> None:

@@ -219,14 +219,11 @@ def transcriber_pool(table: Transcribe) -> TranscriberPool:
         UserError: If the model is missing.
     """
     from voxmeter.client.transcribe import TranscriberPool
-    from voxmeter.scoring.asr import AsrSettings
+    from voxmeter.client.transcribe_settings import asr_settings
 
-    settings = AsrSettings(
-        language=table.language or "en",
-        beam_size=table.beam_size,
-        device=table.device,
-        compute_type=table.compute_type,
-    )
     return TranscriberPool(
-        table.model, settings, workers=table.workers, allow_downloads=table.allow_downloads
+        table.model,
+        asr_settings(table),
+        workers=table.workers,
+        allow_downloads=table.allow_downloads,
     )
