@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -202,6 +202,15 @@ def answer(reference: Any, limit_s: float | None = None) -> Any:  # noqa: ANN401
         raise NotStartedError(f"no answer within {limit_s:.0f} s") from None
     except ray.exceptions.RayError as error:
         raise LostError(str(error).strip().split("\n")[0][:200]) from None
+
+
+def awaited(references: Iterable[Any], limit_s: float) -> None:
+    """Wait until actors have done something, or are gone; no longer than the limit."""
+    import ray
+
+    if known := list(references):
+        with suppress(ray.exceptions.RayError):
+            ray.wait(known, num_returns=len(known), timeout=limit_s)
 
 
 def cause(error: BaseException) -> BaseException:

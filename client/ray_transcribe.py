@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from voxmeter.client import affinity, ray_cluster
+from voxmeter.client import affinity, leftovers, ray_cluster
 from voxmeter.client.ray_cluster import LostError, Node, NotStartedError
 from voxmeter.client.terminal import warn
 from voxmeter.client.transcribe import TranscriberPool
@@ -61,6 +61,7 @@ class TranscribeActor:
         if core is not None and others:
             others = (others[core % len(others)],)
         affinity.confine_all(others)
+        leftovers.remove_left()
         self._open = partial(
             TranscriberPool, model, settings, workers=1, allow_downloads=allow_downloads
         )
@@ -91,7 +92,7 @@ class TranscribeActor:
             UserError: If the model is missing, or the settings do not fit it or the machine.
         """
         self._pool = self._pool or self._open()
-        with tempfile.NamedTemporaryFile(prefix="voxmeter-", suffix=".flac") as file:
+        with tempfile.NamedTemporaryFile(prefix=leftovers.own_prefix(), suffix=".flac") as file:
             file.write(audio)
             file.flush()
             return self._pool.submit(Path(file.name), key, language).result()
