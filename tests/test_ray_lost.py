@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,11 +16,13 @@ from typing import Any
 import pytest
 from merge_world import write_bench
 
-from voxmeter.client import config, leftovers, ray_cluster, ray_stream
+from voxmeter.client import affinity, config, leftovers, plan, ray_cluster, ray_stream
+from voxmeter.client.bench_suites import load_suites
 from voxmeter.client.plan import Trial
 from voxmeter.client.ray_cluster import Node
-from voxmeter.client.ray_worker import Made, Setup, Share, StreamWorker
+from voxmeter.client.ray_worker import Ended, Made, Setup, Share, StreamWorker, Taken
 from voxmeter.endpoints.errors import UserError
+from voxmeter.suites.suite import Recording
 
 NODE = Node("n", "host", 2, 0, streams=True)
 
@@ -125,6 +129,22 @@ def test_only_what_was_begun_counts_as_lost(run: Run) -> None:
         ("again", 2),
     ]
     assert set(run.work._lost) == {begun.key}
+
+
+def test_a_worker_tells_of_an_attempt_when_its_session_begins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(affinity, "allowed", lambda: ())  # this process keeps its cores
+    bench = config.load(write_bench(tmp_path))
+    first, second = islice(plan.build(bench, load_suites(bench)).of("a"), 2)
+    lacks = replace(second, item=replace(second.item, recipe=(Recording(tmp_path / "no.flac"),)))
+    worker = StreamWorker(Setup(config.resolved(bench), "bench.toml"))
+    worker.stream(Share("a", (first, lacks)))
+    told = worker.collect(0)
+    assert [one.key for one in told if isinstance(one, Taken)] == [first.key]
+    rows = {one.row["key"]: one.row["status"] for one in told if isinstance(one, Made)}
+    assert rows == {first.key: "ok", lacks.key: "bad_clip"}
+    assert told[-1] == Ended()
 
 
 # What workers leave
