@@ -325,8 +325,11 @@ class _Work:
         count = sum(not worker.left[key].warmup for key in began)
         if worker.label:
             self._note(worker, "lost", {"trials_under_way": count, "why": _said(error)})
-            warn(f"worker {worker.label} was lost; {count} trials under way are asked again")
         written_off = self._write_off(worker)
+        if worker.label:
+            again = f"{count - written_off} trials under way are asked again"
+            given_up = f", {written_off} given up" if written_off else ""
+            warn(f"worker {worker.label} was lost; {again}{given_up}")
         self._put_back(worker)
         node = worker.node
         if not written_off:

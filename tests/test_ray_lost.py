@@ -78,7 +78,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     return Run(monkeypatch)
 
 
-def test_a_trial_that_ends_every_worker_is_asked_alone_and_then_written_down(run: Run) -> None:
+def test_a_trial_that_ends_every_worker_is_asked_alone_and_then_written_down(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     run.lose(Share("e", (trial("bad"), trial("good"))), trial("bad"))
     for _ in range(2):
         share = run.next()
@@ -100,6 +102,9 @@ def test_a_trial_that_ends_every_worker_is_asked_alone_and_then_written_down(run
     )
     assert run.shown == [trial("bad").key]
     assert run.started == 3
+    told = capsys.readouterr().err.splitlines()
+    assert told[1].endswith("was lost; 1 trials under way are asked again")
+    assert told[2].endswith("was lost; 0 trials under way are asked again, 1 given up")
 
 
 def test_a_node_whose_workers_bring_warm_up_turns_alone_is_left(run: Run) -> None:
