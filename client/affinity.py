@@ -37,9 +37,10 @@ def split(cores: Collection[int], number: int = 0, of: int = 1) -> Split:
         cores: All that may be used.
         number: Which of the streaming workers of this machine, from 0: each has its own core.
         of: How many streaming workers this machine has; at least one core is left for the rest.
+            With none, all are for the rest.
     """
     known = tuple(sorted(cores))
-    if len(known) <= of:
+    if not of or len(known) <= of:
         return Split(None, known)
     return Split(known[-1 - number], known[:-of])
 

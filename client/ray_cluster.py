@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -24,6 +24,9 @@ from voxmeter.endpoints.errors import MissingExtraError, UserError
 
 STREAMS = "voxmeter_stream"
 """Custom resource of the nodes that stream, where a cluster tells them from those that score."""
+
+STARTED_S = 120.0
+"""How long nodes may take to give a processor to an actor."""
 
 _LOCAL = "local"
 _CLIENT = "ray://"
@@ -46,7 +49,7 @@ class Node:
         gpus: Likewise.
         streams: Whether a streaming worker runs there.
         number: Which of the streaming nodes of its machine it is, from 0.
-        of: How many that machine has.
+        of: How many that machine has; 0 where it only transcribes.
         marked: Whether it streams because it has the resource `voxmeter_stream`.
     """
 
@@ -58,6 +61,14 @@ class Node:
     number: int = 0
     of: int = 1
     marked: bool = False
+
+
+class LostError(Exception):
+    """An actor, or the node that it ran on, is gone; the text is Ray's reason in one line."""
+
+
+class NotStartedError(LostError):
+    """An actor did not answer in time: nothing gave it what it needs to run."""
 
 
 @contextmanager
@@ -115,7 +126,7 @@ def nodes() -> list[Node]:
                 gpus=int(row["Resources"].get("GPU", 0)),
                 streams=streams,
                 number=numbers[host],
-                of=max(1, of[host]),
+                of=of[host],
                 marked=marked,
             )
         )
@@ -167,6 +178,39 @@ def ended(handle: Any) -> None:  # noqa: ANN401 - as above
 
     with suppress(ray.exceptions.RayError, ValueError):  # it is gone, or so is the cluster
         ray.kill(handle, no_restart=True)
+
+
+def answer(reference: Any, limit_s: float | None = None) -> Any:  # noqa: ANN401 - as above
+    """Wait for what an actor was asked for.
+
+    Args:
+        reference: What its method returned here.
+        limit_s: How long at most; None without a limit.
+
+    Raises:
+        NotStartedError: If the limit is over.
+        LostError: If the actor is gone.
+        Exception: What its method raised, without what Ray wraps it in.
+    """
+    import ray
+
+    try:
+        return ray.get(reference, timeout=limit_s)
+    except ray.exceptions.RayTaskError as error:
+        raise cause(error) from None
+    except ray.exceptions.GetTimeoutError:
+        raise NotStartedError(f"no answer within {limit_s:.0f} s") from None
+    except ray.exceptions.RayError as error:
+        raise LostError(str(error).strip().split("\n")[0][:200]) from None
+
+
+def awaited(references: Iterable[Any], limit_s: float) -> None:
+    """Wait until actors have done something, or are gone; no longer than the limit."""
+    import ray
+
+    if known := list(references):
+        with suppress(ray.exceptions.RayError):
+            ray.wait(known, num_returns=len(known), timeout=limit_s)
 
 
 def cause(error: BaseException) -> BaseException:

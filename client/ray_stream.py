@@ -3,7 +3,8 @@
 A share is a part of what is left of one endpoint. Workers take shares as they become free, so that
 fast machines do more. Their rows and files are written here exactly as those of any other run;
 `workers.jsonl` says who they were. The trials of a worker that is lost are put into a share again:
-those that were under way count one attempt more, and say so.
+those that were under way count one attempt more, and say so. One that was lost twice is asked in a
+share of its own, and written down as it is when it is lost once more.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from voxmeter.client.ray_worker import (
     paths_of,
 )
 from voxmeter.client.terminal import warn
+from voxmeter.client.trial_fields import lost
 from voxmeter.endpoints.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,9 +45,9 @@ if TYPE_CHECKING:
 _TURNS_OF_A_SHARE = 200
 """Trials of a share for each session at a time: what is idle at its end is well under 1 %."""
 _WAIT_S = 5.0
-_STARTED_S = 120.0
+_REMOVED_S = 5.0
 _MOST_LOST = 3
-"""Workers of one node lost one after another, none of which brought a single row."""
+"""Workers of one node lost one after another that brought no counted row; or of one trial."""
 _SAMPLE = 8
 
 
@@ -92,6 +94,7 @@ class _Work:
         self._counts = {name: plan.count_remaining(name, self._newest) for name in plan.endpoints}
         self._unshared = dict(self._counts)
         self._again: deque[Share] = deque()
+        self._alone: deque[Share] = deque()  # of one trial each, which may be what ends workers
         self._lost: dict[str, int] = {}
         self._warmed: dict[str, int] = {}
         self._shown: set[str] = set()
@@ -115,7 +118,9 @@ class _Work:
         self._tell_left()
 
     def end(self) -> None:
-        """End all workers."""
+        """End all workers; those in the middle of a share remove its files first."""
+        busy = [worker for worker in self._asked.values() if worker.share is not None]
+        ray_cluster.awaited((one.handle.remove_files.remote() for one in busy), _REMOVED_S)
         for worker in (*self._asked.values(), *self._idle):
             ray_cluster.ended(worker.handle)
         self._asked.clear()
@@ -125,7 +130,10 @@ class _Work:
         """Return whether anybody works, or may yet start to; who has nothing to do is not asked."""
         if any(worker.share for worker in self._asked.values()):
             return True
-        return bool(self._asked) and bool(self._again or any(self._unshared.values()))
+        return bool(self._asked) and self._is_left()
+
+    def _is_left(self) -> bool:
+        return bool(self._again or self._alone or any(self._unshared.values()))
 
     # Shares
 
@@ -141,22 +149,23 @@ class _Work:
                 self._fresh[table.name] = (one for one in trials if not one.warmup)
 
     def _next(self, worker: _Worker) -> Share | None:
-        """Return a share for a worker: first what others left, then new trials."""
-        for _ in range(len(self._again)):
-            share = self._again.popleft()
-            if share.endpoint not in worker.gave_up:
-                return share
-            self._again.append(share)
+        """Return a share for a worker: what others left, then new trials, last the risky ones."""
+        if left := _take(self._again, worker.gave_up):
+            return left
         for name, trials in self._fresh.items():
             if name not in worker.gave_up:
                 counted = tuple(islice(trials, self._sizes[name]))
                 if counted:
                     self._unshared[name] -= len(counted)
                     return Share(name, counted)
-        return None
+        return _take(self._alone, worker.gave_up)
 
     def _warmups(self, name: str) -> tuple[Trial, ...]:
-        """Return warm-up turns of a worker's own: each is cold once, and none shares a key."""
+        """Return the warm-up turns of the next share.
+
+        Their numbers go down from share to share, so that no two of them have a key in common; a
+        resumed run begins again with the first ones, as their next attempts.
+        """
         plan = self._prepared.plan
         turns = self._warmed[name] = self._warmed.get(name, -1) + 1
         first = islice(plan.of(name), plan.warmup)
@@ -182,7 +191,7 @@ class _Work:
         """Take what the next worker has to tell."""
         import ray
 
-        ready, _ = ray.wait(list(self._asked), num_returns=1, timeout=_STARTED_S)
+        ready, _ = ray.wait(list(self._asked), num_returns=1, timeout=ray_cluster.STARTED_S)
         if not ready:
             self._refuse_waiting()
         for reference in ready:
@@ -199,7 +208,7 @@ class _Work:
 
     def _refuse_waiting(self) -> None:
         """Workers answer every few seconds: nothing from any of them means none has started."""
-        found = f"no node gave a processor within {_STARTED_S:.0f} s"
+        found = f"no node gave a processor within {ray_cluster.STARTED_S:.0f} s"
         raise UserError("--ray", found, "see what holds them: ray status; then resume the run")
 
     def _hear(self, worker: _Worker, told: Mapping[str, Any] | list[Told]) -> None:
@@ -267,10 +276,10 @@ class _Work:
             if name in made.files:
                 self._write_file(path, made.files[name])
         self._folder.append("trials", row)
-        worker.brought += 1
+        worker.brought += not trial.warmup
         worker.under_way.pop(trial.key, None)
         if made.wait_s is not None:
-            worker.under_way[trial.key] = row["attempt"] + 1
+            worker.left[trial.key] = replace(trial, attempt=row["attempt"] + 1)
             self._show.again(trial, row, made.wait_s)
             return
         del worker.left[trial.key]
@@ -296,10 +305,13 @@ class _Work:
     def _put_back(self, worker: _Worker) -> None:
         """Let others have what a worker did not ask."""
         share, worker.share = worker.share, None
-        left = tuple(one for one in worker.left.values() if not one.warmup)
+        left = [one for one in worker.left.values() if not one.warmup]
         worker.left = {}
         if share is not None and left:
-            self._again.append(Share(share.endpoint, left))
+            alone = [one for one in left if self._lost.get(one.key, 0) == _MOST_LOST - 1]
+            self._alone.extend(Share(share.endpoint, (one,)) for one in alone)
+            if others := tuple(one for one in left if one not in alone):
+                self._again.append(Share(share.endpoint, others))
             idle, self._idle = self._idle, []
             for one in idle:
                 self._give(one)
@@ -313,28 +325,46 @@ class _Work:
         count = sum(not worker.left[key].warmup for key in began)
         if worker.label:
             self._note(worker, "lost", {"trials_under_way": count, "why": _said(error)})
-            warn(f"worker {worker.label} was lost; {count} trials under way are asked again")
+        written_off = self._write_off(worker)
+        if worker.label:
+            again = f"{count - written_off} trials under way are asked again"
+            given_up = f", {written_off} given up" if written_off else ""
+            warn(f"worker {worker.label} was lost; {again}{given_up}")
         self._put_back(worker)
         node = worker.node
-        self._losses[node.id] = 1 if worker.brought else self._losses.get(node.id, 0) + 1
+        if not written_off:
+            self._losses[node.id] = 1 if worker.brought else self._losses.get(node.id, 0) + 1
         if node.id not in {one.id for one in ray_cluster.nodes()}:
             self._refuse_alone(f"node {node.host} was lost")
-        elif self._losses[node.id] < _MOST_LOST:
+        elif self._losses.get(node.id, 0) < _MOST_LOST:
             self._start(node)
         else:
             self._refuse_alone(f"{_MOST_LOST} workers of node {node.host} died: {_said(error)}")
+
+    def _write_off(self, worker: _Worker) -> int:
+        """Write down what no worker outlived; return how many trials that is."""
+        found = [one for one in worker.left.values() if self._lost.get(one.key, 0) >= _MOST_LOST]
+        for one in found:
+            del worker.left[one.key]
+            if one.warmup:
+                continue
+            trial = replace(one, attempt=one.attempt - 1)  # the one that was begun last
+            row = lost(trial, _MOST_LOST) | {"worker": worker.label}
+            self._folder.append("trials", row)
+            self._show.trial(trial, row)
+        return len(found)
 
     def _refuse_alone(self, why: str) -> None:
         """End the run where nobody is left to do it."""
         if self._asked or self._idle:
             warn(f"{why}; the others go on")
-        else:
+        elif self._is_left():
             cure = "see Ray's logs, and that every node has the same voxmeter[ray]"
             raise UserError("--ray", why, cure)
 
     def _tell_left(self) -> None:
         left: dict[str, int] = {}
-        for share in self._again:
+        for share in (*self._again, *self._alone):
             left[share.endpoint] = left.get(share.endpoint, 0) + len(share.trials)
         for name, count in self._unshared.items():
             if count:
@@ -342,6 +372,16 @@ class _Work:
         for name, count in left.items():
             cure = f"see that it answers, then: voxmeter run --resume {self._folder.path}"
             warn(f"{name} is asked no more: every worker gave it up; {count} trials left; {cure}")
+
+
+def _take(shares: deque[Share], gave_up: set[str]) -> Share | None:
+    """Take the first share of an endpoint that is not given up."""
+    for _ in range(len(shares)):
+        share = shares.popleft()
+        if share.endpoint not in gave_up:
+            return share
+        shares.append(share)
+    return None
 
 
 def _next_attempt(trial: Trial, newest: Mapping[str, Newest]) -> int:

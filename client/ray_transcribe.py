@@ -11,15 +11,19 @@ import contextlib
 import queue
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from voxmeter.client import affinity, ray_cluster
-from voxmeter.client.ray_cluster import Node
+from voxmeter.client import affinity, leftovers, ray_cluster
+from voxmeter.client.ray_cluster import LostError, Node, NotStartedError
+from voxmeter.client.terminal import warn
 from voxmeter.client.transcribe import TranscriberPool
+from voxmeter.client.transcribe_settings import asr_settings
 from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.asr import AsrSettings, Transcript
 from voxmeter.scoring.types import Unscored
@@ -30,8 +34,10 @@ if TYPE_CHECKING:
 _TRIES = 2
 
 
-class Reader:
+class TranscribeActor:
     """One model on one node; a Ray actor.
+
+    It opens the model when it is told to: what a constructor raises would reach nobody by name.
 
     Args:
         model: Its name or path; it must be on this node.
@@ -40,9 +46,6 @@ class Reader:
             of them, where a GPU computes.
         of: How many streaming workers this machine has; their cores are never used.
         allow_downloads: Whether the hub may be asked for the model.
-
-    Raises:
-        UserError: If the model is not there or not the pinned one.
     """
 
     def __init__(
@@ -58,10 +61,19 @@ class Reader:
         if core is not None and others:
             others = (others[core % len(others)],)
         affinity.confine_all(others)
-        self._pool = TranscriberPool(model, settings, workers=1, allow_downloads=allow_downloads)
+        leftovers.remove_left()
+        self._open = partial(
+            TranscriberPool, model, settings, workers=1, allow_downloads=allow_downloads
+        )
+        self._pool: TranscriberPool | None = None
 
-    def model_hash(self) -> str:
-        """Return the sha256 of the model's own file."""
+    def open(self) -> str:
+        """Find the model; return the sha256 of its own file.
+
+        Raises:
+            UserError: If it is not there or not the pinned one.
+        """
+        self._pool = self._pool or self._open()
         return self._pool.model_hash
 
     def cores(self) -> tuple[int, ...]:
@@ -77,9 +89,10 @@ class Reader:
             language: Its language; None for the settings'.
 
         Raises:
-            UserError: If the settings do not fit the model or the machine.
+            UserError: If the model is missing, or the settings do not fit it or the machine.
         """
-        with tempfile.NamedTemporaryFile(prefix="voxmeter-", suffix=".flac") as file:
+        self._pool = self._pool or self._open()
+        with tempfile.NamedTemporaryFile(prefix=leftovers.own_prefix(), suffix=".flac") as file:
             file.write(audio)
             file.flush()
             return self._pool.submit(Path(file.name), key, language).result()
@@ -116,12 +129,7 @@ class ClusterTranscriber:
             UserError: If the model is not on this machine.
         """
         wanted = bench.transcribe
-        self._settings = AsrSettings(
-            language=wanted.language or "en",
-            beam_size=wanted.beam_size,
-            device=wanted.device,
-            compute_type=wanted.compute_type,
-        )
+        self._settings = asr_settings(wanted)
         self._downloads = wanted.allow_downloads
         # It says what the model is; the processes of this pool never start.
         self._known = TranscriberPool(
@@ -131,6 +139,8 @@ class ClusterTranscriber:
         self.workers = len(self._places)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._left = 0  # places that were given up
+        self._refused: Exception | None = None
         self._actors: set[Any] = set()
         self._lock = threading.Lock()
         self._closing = False
@@ -159,18 +169,27 @@ class ClusterTranscriber:
 
         Raises:
             UserError: If no node has a GPU, where the bench wants one, or a processor.
+
+        The future raises `UserError` if a node's model is missing or another one, or if no node
+        has given a processor.
         """
         if not self._places:
             raise UserError("--ray", "no node has a place for Whisper", "see: ray status")
         job = _Job(audio, key, language, Future())
         with self._lock:
-            if len(self._threads) < self.workers:
-                place = self._places[len(self._threads)]
-                thread = threading.Thread(target=self._serve, args=(place,), daemon=True)
-                self._threads.append(thread)
-                thread.start()
-        self._jobs.put(job)
+            if self._refused is not None:
+                job.future.set_exception(self._refused)
+                return job.future
+            self._open_places(1)
+            self._jobs.put(job)
         return job.future
+
+    def _open_places(self, most: int) -> None:
+        """Start threads for places that have none; the lock is held."""
+        for place in self._places[len(self._threads) :][:most]:
+            thread = threading.Thread(target=self._serve, args=(place,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -193,64 +212,146 @@ class ClusterTranscriber:
 
     def _serve(self, place: _Place) -> None:
         """Feed one reader; in a thread that only waits."""
-        actor: Any = None
-        while (job := self._jobs.get()) is not None:
-            if job.future.set_running_or_notify_cancel():
-                actor = self._do(job, place, actor)
+        try:
+            actor = self._start(place)
+            while (job := self._jobs.get()) is not None:
+                if job.future.running() or job.future.set_running_or_notify_cancel():
+                    actor = self._do(job, place, actor)
+        except LostError as error:
+            self._leave(place, error)
+        except Exception as error:  # noqa: BLE001 - whoever waits for a reply raises it
+            self._refuse(error)
 
     def _do(self, job: _Job, place: _Place, actor: Any) -> Any:  # noqa: ANN401 - Ray's handles
-        """Fulfil one job, with a new reader if the first one dies of it; return the reader."""
-        import ray
+        """Fulfil one job, with a new reader if the first one dies of it; return the reader.
 
+        Raises:
+            LostError: If there is no new reader; the job is in the queue again.
+        """
+        try:
+            audio = job.audio.read_bytes()
+        except OSError as error:
+            _settle(job, "the reply's audio cannot be read", str(error))
+            return actor
         problem = ""
-        for _ in range(_TRIES):
+        for tried in range(1, _TRIES + 1):
             if self._closing:
                 break
             try:
-                actor = actor or self._start(place)
-                job.future.set_result(
-                    ray.get(actor.read.remote(job.audio.read_bytes(), job.key, job.language))
-                )
-            except ray.exceptions.RayTaskError as error:
-                job.future.set_exception(ray_cluster.cause(error))
-                return actor
-            except UserError as error:
+                found = ray_cluster.answer(actor.read.remote(audio, job.key, job.language))
+            except LostError as error:
+                problem = str(error)
+                self._forget(actor)
+                if tried == _TRIES:
+                    _settle(job, "the transcribing worker was lost twice", problem)
+                actor = self._start_again(job, place)
+            except Exception as error:  # noqa: BLE001 - whoever waits for the reply raises it
                 job.future.set_exception(error)
-                return None
-            except (ray.exceptions.RayError, OSError) as error:
-                problem = str(error).strip().split("\n")[0][:200]
-                with self._lock:
-                    self._actors.discard(actor)
-                actor = None
-                continue
-            return actor
-        reason = "interrupted" if self._closing else "the transcribing worker was lost twice"
-        job.future.set_result(Unscored(reason, {"key": job.key, "problem": problem}))
+                return actor
+            else:
+                job.future.set_result(found)
+                return actor
+        if not job.future.done():
+            _settle(job, "interrupted", problem)
         return actor
 
-    def _start(self, place: _Place) -> Any:  # noqa: ANN401 - a handle of Ray's
-        """Start a reader.
+    def _start_again(self, job: _Job, place: _Place) -> Any:  # noqa: ANN401 - a handle of Ray's
+        """Start a reader in the place of a dead one; without one, others read the job.
 
         Raises:
-            UserError: If its model is another one than here.
+            LostError: If none starts.
+            UserError: As `_start`.
         """
-        import ray
-
-        node = place.node
-        arguments = (self._known.model, self._settings, place.core, node.of)
-        actor = ray_cluster.actor(
-            node, Reader, *arguments, gpus=place.gpus, allow_downloads=self._downloads
-        )
-        with self._lock:
-            self._actors.add(actor)
         try:
-            found = ray.get(actor.model_hash.remote())
-        except ray.exceptions.RayTaskError as error:
-            raise ray_cluster.cause(error) from None
-        if found != self._known.model_hash:
+            return self._start(place)
+        except (LostError, UserError):
+            if not job.future.done():
+                self._put_back(job)
+            raise
+
+    def _put_back(self, job: _Job) -> None:
+        with self._lock:
+            if self._closing:
+                _settle(job, "interrupted", "")
+            elif self._refused is not None:
+                job.future.set_exception(self._refused)
+            else:
+                self._jobs.put(job)
+
+    def _start(self, place: _Place) -> Any:  # noqa: ANN401 - a handle of Ray's
+        """Start a reader, again if the first one dies at once.
+
+        Raises:
+            NotStartedError: If the node gives no processor in time.
+            LostError: If all die at once, or all is over.
+            UserError: If its model is missing or another one than here.
+        """
+        node, problem = place.node, LostError("interrupted")
+        arguments = (self._known.model, self._settings, place.core, node.of)
+        for _ in range(_TRIES):
+            if self._closing:
+                break
+            actor = ray_cluster.actor(
+                node, TranscribeActor, *arguments, gpus=place.gpus, allow_downloads=self._downloads
+            )
+            with self._lock:
+                self._actors.add(actor)
+            try:
+                ray_cluster.answer(actor.cores.remote(), ray_cluster.STARTED_S)
+                self._check(node, actor)
+            except LostError as error:
+                self._forget(actor)
+                problem = error
+                if isinstance(error, NotStartedError):
+                    break
+            else:
+                return actor
+        raise problem
+
+    def _check(self, node: Node, actor: Any) -> None:  # noqa: ANN401 - a handle of Ray's
+        """Let an actor open its model, which must be the one that is here."""
+        try:
+            model_hash = ray_cluster.answer(actor.open.remote())
+        except UserError as error:
+            place, found = f"node {node.host}", f"{error.place}: {error.found}"
+            raise UserError(place, found, error.cure) from None
+        if model_hash != self._known.model_hash:
             cure = "put the same one on every node"
             raise UserError(f"node {node.host}", f"has another model {self._known.model}", cure)
-        return actor
+
+    def _forget(self, actor: Any) -> None:  # noqa: ANN401 - a handle of Ray's
+        """End an actor that is dead, or still waits for a processor."""
+        ray_cluster.ended(actor)
+        with self._lock:
+            self._actors.discard(actor)
+
+    def _leave(self, place: _Place, error: LostError) -> None:
+        """Give a place up: the other ones are tried at once, and read what it would have."""
+        if self._closing:
+            return
+        with self._lock:
+            self._left += 1
+            self._open_places(len(self._places))
+            alone = self._left == len(self._places)
+        why = f"node {place.node.host} starts no Whisper: {error}"
+        if not alone:
+            warn(f"{why}; the others go on")
+            return
+        cure = "see what holds the processors: ray status; then: voxmeter score RUN"
+        self._refuse(UserError("--ray", why, cure))
+
+    def _refuse(self, error: Exception) -> None:
+        """Let everybody who waits for a reply, now or later, know why there is none."""
+        with self._lock:
+            self._refused = self._refused or error
+            with contextlib.suppress(queue.Empty):
+                while (job := self._jobs.get_nowait()) is not None:
+                    if job.future.running() or job.future.set_running_or_notify_cancel():
+                        job.future.set_exception(error)
+
+
+def _settle(job: _Job, reason: str, problem: str) -> None:
+    job.future.set_result(Unscored(reason, {"key": job.key, "problem": problem}))
 
 
 def places(nodes: list[Node], device: str) -> list[_Place]:
@@ -266,6 +367,7 @@ def places(nodes: list[Node], device: str) -> list[_Place]:
     apart = [node for node in nodes if not node.streams]
     chosen = apart if apart and any(node.marked for node in nodes) else nodes
     found: list[_Place] = []
+    turns: Counter[str] = Counter()  # two nodes of one machine share its cores
     if device != "cpu":
         found = [_Place(node, 1, None) for node in chosen for _ in range(node.gpus)]
     if found or device == "cuda":
@@ -273,7 +375,8 @@ def places(nodes: list[Node], device: str) -> list[_Place]:
     for spared in (True, False):
         for node in chosen:
             count = node.cpus - (spared and node.streams)
-            found.extend(_Place(node, 0, core) for core in range(count))
+            found.extend(_Place(node, 0, turns[node.host] + core) for core in range(count))
+            turns[node.host] += count
         if found:
             break
     return found

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from voxmeter import __version__
-from voxmeter.client import affinity
+from voxmeter.client import affinity, leftovers
 from voxmeter.client.affinity import Split
 from voxmeter.client.jsonlines import disk
 from voxmeter.endpoints.errors import UserError
@@ -63,7 +63,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A trial is about to be asked."""
+    """An attempt begins: nothing is waited for any more, and its session starts."""
 
     key: str
     attempt: int
@@ -144,9 +144,13 @@ class StreamWorker:
     def __init__(self, setup: Setup) -> None:
         from voxmeter.client import config
 
-        self._bench: Bench = config.reread(setup.tables, setup.source)
+        bench = config.reread(setup.tables, setup.source)
+        # A share's folder is gone when it is done: nobody would find what was read ahead of it.
+        later = bench.transcribe.model_copy(update={"overlap": False})
+        self._bench: Bench = bench.model_copy(update={"transcribe": later})
         self._split = affinity.split(affinity.allowed(), setup.number, setup.of)
         affinity.reserve(self._split)
+        leftovers.remove_left()
         self._outbox = Outbox()
 
     def about(self, endpoints: tuple[str, ...], recordings: tuple[Path, ...]) -> dict[str, Any]:
@@ -187,7 +191,7 @@ class StreamWorker:
     def stream(self, share: Share) -> None:
         """Ask a share; blocks until it is done. How it went is in the outbox."""
         try:
-            with tempfile.TemporaryDirectory(prefix="voxmeter-worker-") as folder:
+            with _folder() as folder:
                 self._stream(share, Path(folder))
         except UserError as error:
             self._outbox.put(Ended(error))
@@ -200,30 +204,44 @@ class StreamWorker:
         """Return what happened since the last call; wait a while where nothing has."""
         return self._outbox.take(wait_s)
 
+    def remove_files(self) -> None:
+        """Remove the recordings that lie here; the worker is ended next."""
+        leftovers.remove_own()
+
     def _stream(self, share: Share, parent: Path) -> None:
         from voxmeter.client import run
         from voxmeter.client.access import redactor
         from voxmeter.client.runfolder import RunFolder
 
         hides = redactor(self._bench)
-        given = _Given(share, self._outbox)
+        given = _Given(share)
+
+        def begun(trial: Trial) -> None:
+            self._outbox.put(Taken(trial.key, trial.attempt))
+
         # Streaming asks nothing else of a plan than a share can answer.
         prepared = run.Prepared(self._bench, (), cast("Plan", given), hides)
         with RunFolder.create(parent, "share", {}, hides) as folder:
             show = _Shipping(folder, self._outbox, self._split)
             before = affinity.allowed()
             try:
-                run.stream(prepared, folder, show)
+                run.stream(prepared, folder, show, begun)
             finally:
                 affinity.confine(before)
 
 
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix=leftovers.own_prefix(), ignore_cleanup_errors=True)
+
+
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A share as a plan, which tells when a trial of it is taken."""
+    """A share as a plan."""
 
     share: Share
-    outbox: Outbox
+
+    def __len__(self) -> int:
+        return sum(not one.warmup for one in self.share.trials)
 
     @property
     def endpoints(self) -> tuple[str, ...]:
@@ -231,9 +249,7 @@ class _Given:
 
     def remaining(self, endpoint: str, newest: Mapping[str, Newest]) -> Iterator[Trial]:
         del endpoint, newest  # a share has one endpoint, and nothing of it is done
-        for trial in self.share.trials:
-            self.outbox.put(Taken(trial.key, trial.attempt))
-            yield trial
+        yield from self.share.trials
 
     def count_remaining(self, endpoint: str, newest: Mapping[str, Newest]) -> int:
         del endpoint

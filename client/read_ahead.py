@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from voxmeter.client.child import Child
 from voxmeter.client.cores import cores
+from voxmeter.client.transcribe_settings import asr_settings
 from voxmeter.client.transcribe_wire import send
-from voxmeter.client.transcripts import is_spoken_reply, settings_of
+from voxmeter.client.transcripts import is_spoken_reply
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
@@ -70,7 +71,7 @@ def ahead_workers(bench: Bench) -> int:
     free = cores() - 1
     if free < 1:
         return 0
-    usual = 1 if on_gpu(settings_of(bench.transcribe)) else MOST_WORKERS
+    usual = 1 if on_gpu(asr_settings(bench.transcribe)) else MOST_WORKERS
     return min(free, bench.transcribe.workers or usual)
 
 

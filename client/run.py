@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ from voxmeter.scoring.answers import EXTRACTOR_VERSION
 
 if TYPE_CHECKING:
     from voxmeter.client.bench import Bench
-    from voxmeter.client.plan import Plan
+    from voxmeter.client.plan import Plan, Trial
     from voxmeter.client.redaction import Redactor
     from voxmeter.suites.suite import Item, Suite
 
@@ -202,8 +202,13 @@ def _recorded(found: Mapping[str, Any], path: Path) -> tuple[Bench, dict[str, An
             raise UserError(place, "is damaged: no config or selection", "restore the file")
 
 
-def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
-    """Ask all that is still to be asked.
+def stream(
+    prepared: Prepared,
+    folder: RunFolder,
+    show: Show,
+    begun: Callable[[Trial], None] = lambda _: None,
+) -> None:
+    """Ask all that is still to be asked; `begun` is as `Streaming` takes it.
 
     Raises:
         UserError: If a server of ours does not start, or the disk is full.
@@ -231,7 +236,15 @@ def stream(prepared: Prepared, folder: RunFolder, show: Show) -> None:
             bench.run.give_up_after,
         )
         Streaming(
-            prepared.plan, folder, source, start, told, prepared.redactor, lateness, retries
+            prepared.plan,
+            folder,
+            source,
+            start,
+            told,
+            prepared.redactor,
+            lateness,
+            retries,
+            begun=begun,
         ).run()
 
 

@@ -28,7 +28,7 @@ from voxmeter.client.runfolder import Newest, RunFolder
 from voxmeter.client.shots import NO_EXAMPLES, Examples, examples
 from voxmeter.client.target import Target, attempt, new_tag
 from voxmeter.client.terminal import warn
-from voxmeter.client.trial_fields import never_asked, trial_fields
+from voxmeter.client.trial_fields import attempt_fields, never_asked
 from voxmeter.endpoints import events
 from voxmeter.endpoints.codec import Asked
 from voxmeter.endpoints.errors import ClipError, UserError
@@ -75,6 +75,7 @@ class Streaming:
         lateness: How late this client may be before it spoils a trial's latency.
         retries: When a refused attempt is made again, and when an endpoint is asked no more.
         clock: For the waits before that.
+        begun: Told of every attempt, once no limit holds it back; called by the event loop.
     """
 
     plan: Plan
@@ -86,6 +87,7 @@ class Streaming:
     lateness: Lateness = field(default_factory=Lateness)
     retries: Retries = field(default_factory=Retries)
     clock: Clock = field(default_factory=SystemClock)
+    begun: Callable[[Trial], None] = lambda _: None
 
     def run(self) -> None:
         """Ask all that is left; blocks until it is done.
@@ -236,7 +238,7 @@ class _Asking:
         self, trial: Trial, lane: _Lane, not_before_ns: int
     ) -> tuple[dict[str, Any], bool]:
         """Make one attempt; return its line, and whether others were under way beside it."""
-        fields, beside_others = _fields(trial), False
+        fields, beside_others = attempt_fields(trial), False
         try:
             clip = await asyncio.to_thread(self.stage.clip_of, trial.item, trial.condition)
             earlier = NO_EXAMPLES
@@ -303,6 +305,7 @@ class _Asking:
             "condition_params": dict(clip.params),
             "reply_channel": self.target.traits().reply_channel,
         }
+        self.stage.begun(trial)
         return await attempt(
             self.target,
             clip.utterance,
@@ -351,25 +354,6 @@ def _refuse_inside_a_loop() -> None:
 def _in_real_time(target: Target) -> bool:
     """Return whether an endpoint is sent frames that must leave in time."""
     return target.pacing == "real-time" and target.traits().turn_end != "request"
-
-
-def _fields(trial: Trial) -> dict[str, Any]:
-    """Return what is known of an attempt before it is made."""
-    named = trial_fields(
-        trial.endpoint,
-        trial.item.suite,
-        trial.item.item,
-        trial.condition,
-        trial.trial,
-        attempt=trial.attempt,
-        warmup=trial.warmup,
-    )
-    return {
-        **named,
-        "started_at": utc_now().isoformat(timespec="milliseconds"),
-        "condition_params": {},
-        "waited_s": 0.0,
-    }
 
 
 def _not_taken(row: Mapping[str, Any]) -> bool:

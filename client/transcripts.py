@@ -19,7 +19,6 @@ from voxmeter.scoring.types import Unscored
 if TYPE_CHECKING:
     from voxmeter.client.bench import Transcribe
     from voxmeter.client.transcribe import TranscriberPool
-    from voxmeter.scoring.asr import AsrSettings
 
 Row = Mapping[str, Any]
 
@@ -226,22 +225,11 @@ def transcriber_pool(table: Transcribe) -> TranscriberPool:
         UserError: If the model is missing.
     """
     from voxmeter.client.transcribe import TranscriberPool
+    from voxmeter.client.transcribe_settings import asr_settings
 
     return TranscriberPool(
         table.model,
-        settings_of(table),
+        asr_settings(table),
         workers=table.workers,
         allow_downloads=table.allow_downloads,
-    )
-
-
-def settings_of(table: Transcribe) -> AsrSettings:
-    """Return how a `[transcribe]` has replies read."""
-    from voxmeter.scoring.asr import AsrSettings
-
-    return AsrSettings(
-        language=table.language or "en",
-        beam_size=table.beam_size,
-        device=table.device,
-        compute_type=table.compute_type,
     )

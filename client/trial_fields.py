@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from voxmeter.client import keys
+from voxmeter.client.clock import utc_now
 from voxmeter.scoring.definitions import LATENCY
+
+if TYPE_CHECKING:
+    from voxmeter.client.plan import Trial
 
 
 def trial_fields(
@@ -43,6 +47,25 @@ def trial_fields(
     }
 
 
+def attempt_fields(trial: Trial) -> dict[str, Any]:
+    """Return what is known of an attempt before it is made."""
+    named = trial_fields(
+        trial.endpoint,
+        trial.item.suite,
+        trial.item.item,
+        trial.condition,
+        trial.trial,
+        attempt=trial.attempt,
+        warmup=trial.warmup,
+    )
+    return {
+        **named,
+        "started_at": utc_now().isoformat(timespec="milliseconds"),
+        "condition_params": {},
+        "waited_s": 0.0,
+    }
+
+
 def never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
     """Return the line of a trial whose clip is bad: as long as any other, with nothing in it."""
     nothing = ("t0_ns", "session_tag", "connect_ms", "rtt_ms", "clip", "latency_kind", "audit")
@@ -60,6 +83,13 @@ def never_asked(fields: Mapping[str, Any], fault: str) -> dict[str, Any]:
         "reply_channel": None,
         "reply_text": "",
     }
+
+
+def lost(trial: Trial, times: int) -> dict[str, Any]:
+    """Return the line of a trial that no worker of a cluster outlived, of its newest attempt."""
+    fault = f"the worker that asked it was lost {times} times"
+    row = never_asked(attempt_fields(trial), fault)
+    return row | {"status": "disconnected", "lost_attempts": times - 1}
 
 
 def open_item(suite: str, item: str) -> dict[str, Any]:

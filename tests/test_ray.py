@@ -171,21 +171,25 @@ def test_a_run_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
     out = tmp_path / "runs" / "cut"
     only = "endpoint=p,condition=clean"
     words = ["run", bench, "--quiet", "--only", only, "--out", out, "--ray", "local"]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     process = subprocess.Popen(
         [sys.executable, "-m", "voxmeter", *map(str, words)],
-        env=environment(),
+        env=environment(TMPDIR=str(temporary)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     (tmp_path / "block").read_text()  # until a trial is under way
+    assert list(temporary.glob("voxmeter-worker-*"))
     os.kill(process.pid, signal.SIGINT)
     told = process.communicate(timeout=LIMIT_S)
     (folder,) = out.iterdir()
     assert process.returncode == 130, told
     assert f"voxmeter run --resume {folder}" in told[1]
     assert "Traceback" not in told[1]
+    assert not list(temporary.glob("voxmeter-worker-*"))
     before = rows(folder, "trials")
     done = voxmeter("run", "--resume", folder, "--quiet", "--ray", "local")
     assert done.returncode == 0, done.stderr

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
-from voxmeter.client import affinity
+from voxmeter.client import affinity, ray_cluster
 from voxmeter.client.affinity import Split
 from voxmeter.client.ray_cluster import Node
 from voxmeter.client.ray_transcribe import places
@@ -38,6 +40,27 @@ def test_each_worker_of_a_machine_has_a_core_that_nothing_else_has() -> None:
 @pytest.mark.parametrize(("cores", "of"), [(1, 1), (2, 2), (2, 3), (0, 1)])
 def test_where_no_core_would_be_left_none_is_set_apart(cores: int, of: int) -> None:
     assert affinity.split(range(cores), 0, of) == Split(None, tuple(range(cores)))
+
+
+def test_a_machine_that_only_transcribes_uses_all_of_its_cores() -> None:
+    assert affinity.split(range(4), 0, 0) == Split(None, (0, 1, 2, 3))
+
+
+def test_streaming_workers_of_a_machine_are_counted_there_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [
+        {
+            "Alive": True,
+            "NodeID": name,
+            "NodeManagerHostname": host,
+            "Resources": {"CPU": 4, **({ray_cluster.STREAMS: 1} if streams else {})},
+        }
+        for name, host, streams in (("a", "one", True), ("b", "one", True), ("c", "two", False))
+    ]
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(nodes=lambda: rows))
+    found = [(one.host, one.number, one.of) for one in ray_cluster.nodes()]
+    assert found == [("one", 0, 2), ("one", 1, 2), ("two", 0, 0)]
 
 
 @pytest.mark.skipif(len(affinity.allowed()) < 2, reason="needs two cores")
@@ -89,10 +112,23 @@ def test_messages_come_in_order_and_in_batches() -> None:
     assert box.take(0) == []
 
 
-def test_an_attempt_waits_while_the_room_is_full_and_nothing_else_does() -> None:
+def test_an_attempt_waits_while_the_room_is_full_and_nothing_else_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     box = Outbox(room_bytes=10)
     box.put(made(25))  # larger than all the room, and alone
-    put = threading.Event()
+    put, waits = threading.Event(), threading.Event()
+    wait_for = box._changed.wait_for
+
+    def watched(has_room: Callable[[], bool], limit_s: float | None = None) -> bool:
+        def seen() -> bool:
+            if not (room := has_room()):
+                waits.set()
+            return room
+
+        return wait_for(seen, limit_s)
+
+    monkeypatch.setattr(box._changed, "wait_for", watched)
 
     def second() -> None:
         box.put(made(5))
@@ -100,6 +136,7 @@ def test_an_attempt_waits_while_the_room_is_full_and_nothing_else_does() -> None
 
     thread = threading.Thread(target=second)
     thread.start()
+    assert waits.wait(60)
     box.put(Taken("k", 2))  # by the event loop, which must not wait
     assert not put.is_set()
     first = box.take(0)
@@ -132,3 +169,9 @@ def test_nodes_set_apart_for_streaming_do_not_read() -> None:
 def test_a_processor_that_streamed_reads_only_where_there_is_no_other() -> None:
     assert [one.node.id for one in places([node("a", 1), node("b", 1)], "cpu")] == ["a", "b"]
     assert [one.node.id for one in places([node("a", 1), node("b", 2)], "cpu")] == ["b"]
+
+
+def test_two_nodes_of_one_machine_do_not_read_on_the_same_cores() -> None:
+    nodes = [Node(name, "one", 2, 0, streams=False, of=0) for name in ("a", "b")]
+    found = [(one.node.id, one.core) for one in places(nodes, "cpu")]
+    assert found == [("a", 0), ("a", 1), ("b", 2), ("b", 3)]
