@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from voxmeter.client.cores import cores
 from voxmeter.client.groups import first_of
 from voxmeter.client.rule_scoring import RuleScoring
+from voxmeter.client.streaming import refuse_inside_a_loop
 from voxmeter.client.transcripts import (
     Heard,
     Transcribes,
@@ -84,11 +85,13 @@ def score_run(
         The content of `summary.json`.
 
     Raises:
-        UserError: If a file of the folder or the transcription model is missing or damaged, or
-            the disk is full. A trial whose own files are broken is `Unscored` instead.
+        UserError: If a file of the folder or the transcription model is missing or damaged, the
+            disk is full, or this is called inside a running event loop. A trial whose own files
+            are broken is `Unscored` instead.
     """
     from voxmeter.client.summary import write_summary
 
+    refuse_inside_a_loop()
     questions = {(row["suite"], row["item"]): question(row) for row in folder.items()}
     judging = _judging(folder, bench, judges, anew=prompts_anew, progress=progress)
     with ExitStack() as stack:

@@ -96,7 +96,7 @@ class Streaming:
             UserError: If a server of ours does not start, or the disk is full, or if this is
                 called inside a running event loop, as in a notebook.
         """
-        _refuse_inside_a_loop()
+        refuse_inside_a_loop()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             try:
                 runner.run(self._run())
@@ -341,7 +341,7 @@ class _Asking:
             self.limit.refused(one)
 
 
-def _refuse_inside_a_loop() -> None:
+def refuse_inside_a_loop() -> None:
     """Say what to do where this thread has a loop already: it would stand still for the run."""
     try:
         asyncio.get_running_loop()

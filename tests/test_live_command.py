@@ -189,4 +189,4 @@ async def test_turns_stay_when_the_command_is_killed(tmp_path: Path) -> None:
         (row, *_) = folder.newest_trials()
         assert (row["item"], row["status"]) == ("turn-1", "ok")
         assert folder.attempt_paths(row).reply.is_file()
-    assert main(["score", str(run), "--quiet"]) == 0
+    assert await asyncio.to_thread(main, ["score", str(run), "--quiet"]) == 0
