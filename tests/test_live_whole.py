@@ -131,11 +131,12 @@ async def test_a_talk_that_was_suspended_goes_on(tmp_path: Path) -> None:
     assert status == 130
 
 
-async def test_a_talk_whose_lines_nobody_reads_any_more_ends_and_is_kept(tmp_path: Path) -> None:
+async def test_a_talk_whose_lines_nobody_reads_any_more_goes_on_and_is_kept(tmp_path: Path) -> None:
     async with command(tmp_path) as process:
         await until(process, "1 ok")
         assert process.stdout is not None
         process.stdout._transport.close()  # type: ignore[attr-defined]
+        process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert await process.stderr.read() == b""
         assert await process.wait() == 130
