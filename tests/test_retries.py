@@ -570,7 +570,7 @@ def test_a_run_asks_a_busy_server_again_and_shows_nobody_its_key(
         (2, "ok", None),
     ]
     assert rows[0]["fault"] == (
-        "busy: HTTP 429: rate_limit_exceeded: Bearer … is too fast; retry after 0"
+        "busy: HTTP 429: rate_limit_exceeded: Bearer [redacted] is too fast; retry after 0"
     )
     shown = capsys.readouterr()
     assert "asked again in 0.0 s" in shown.out

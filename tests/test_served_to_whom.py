@@ -29,6 +29,15 @@ def test_every_protocol_is_served_to_this_machine_alone_unless_there_is_a_token(
         assert "there is no token; set --token-env" in capsys.readouterr().err
 
 
+def test_a_broker_of_ours_which_lets_everybody_in_is_for_this_machine_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVED_TOKEN", "a-token-of-the-server")
+    words = ["serve", "echo", "--protocol", "hermes", "--host", "0.0.0.0"]  # noqa: S104
+    assert main([*words, "--token-env", "SERVED_TOKEN"]) == 2
+    assert "our own broker lets everybody in; name a broker" in capsys.readouterr().err
+
+
 def test_without_a_word_a_server_listens_on_loopback() -> None:
     assert HostSettings().host == "127.0.0.1"
 

@@ -82,7 +82,7 @@ class Door:
         Raises:
             UserError: If others than this machine can come, and there is no token.
         """
-        if not settings.token and not _loopback(settings.host):
+        if not settings.token and not loopback(settings.host):
             raise UserError(
                 f"--host {settings.host}",
                 "others can reach it, and there is no token",
@@ -154,14 +154,14 @@ def listening(settings: HostSettings) -> Iterator[None]:
         ) from error
 
 
-def _loopback(host: str) -> bool:
+def loopback(host: str) -> bool:
     """Return whether an address is this machine's alone; of names, `localhost` may be."""
     if host == "localhost":
         try:
             found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError:
             return False
-        return all(_loopback(str(place[0])) for *_, place in found)
+        return all(loopback(str(place[0])) for *_, place in found)
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

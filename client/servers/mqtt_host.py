@@ -15,7 +15,7 @@ from voxmeter.client.servers.answering import House
 from voxmeter.client.servers.brain import Brain, RefusedError
 from voxmeter.client.servers.broker import private_broker
 from voxmeter.client.servers.conversation import Conversation
-from voxmeter.client.servers.door import Door, HostSettings
+from voxmeter.client.servers.door import Door, HostSettings, loopback
 from voxmeter.client.servers.punctual import Punctual
 from voxmeter.client.servers.truth import TruthLog
 from voxmeter.client.terminal import warn
@@ -60,12 +60,16 @@ async def serving(
         UserError: If there is no broker to be had.
     """
     clock = clock or SystemClock()
+    door = Door(brain, settings)
+    if settings.broker is None and not loopback(settings.host):
+        cure = "name a broker that asks for a password with --broker"
+        raise UserError(f"--host {settings.host}", "our own broker lets everybody in", cure)
     async with private_broker(settings) as address:
         link = await _connected(address, clock, settings)
         try:
             with ThreadPoolExecutor(2, "turn audio") as executor:
                 house = House(brain, Punctual(clock), executor, truth, settings.turn_limit_s)
-                host = _Host(house, link, Door(brain, settings), codec, clock)
+                host = _Host(house, link, door, codec, clock)
                 async with asyncio.TaskGroup() as group:
                     listening = group.create_task(host.listen(group), name="broker")
                     try:
