@@ -10,6 +10,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+_TRIES = 100
+
 
 def own_prefix() -> str:
     """Return how the names of this process's temporary files and folders begin."""
@@ -27,9 +29,20 @@ def remove_left() -> None:
 
 
 def remove_own() -> None:
-    """Remove what this process has there, whatever still writes to it."""
-    for path in Path(tempfile.gettempdir()).glob(f"{own_prefix()}*"):
-        _remove(path)
+    """Remove what this process has there, whatever still writes to it.
+
+    An empty file takes the place of each folder, so that nothing can be written into it any more;
+    `remove_left` takes it away.
+    """
+    for path in list(Path(tempfile.gettempdir()).glob(f"{own_prefix()}*")):
+        for number in range(_TRIES):  # a writer may make the folder anew before the file is there
+            if not path.is_dir():
+                break
+            away = path.with_name(f"{path.name}-{number}")
+            with suppress(OSError):
+                path.rename(away)
+                path.touch()
+            _remove(away)
 
 
 def _remove(path: Path) -> None:
