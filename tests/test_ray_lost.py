@@ -170,7 +170,8 @@ def test_what_ended_workers_left_is_removed_and_nothing_else(
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {f"{mine}b", "voxmeter-worker-other", "another"}
     leftovers.remove_own()
-    assert not (tmp_path / f"{mine}b").exists()
+    assert (tmp_path / f"{mine}b").is_file()  # in place of the folder: nothing can be written
+    assert (tmp_path / f"{mine}b").stat().st_size == 0
 
 
 def test_a_worker_removes_what_others_left_and_reads_nothing_ahead(
