@@ -44,7 +44,7 @@ PROTOCOLS: Mapping[str, Own] = {
     "deepgram": Own(("deepgram*",), ("deepgram",)),
     "ultravox": Own(("ultravox*",), ("ultravox",)),
     "pipecat": Own(("pipecat*", "protobuf_wire"), ("pipecat*", "protobuf_wire")),
-    "gradio": Own(("gradio*", "hls", "adts"), ("gradio", "hls", "adts", "glm_4_voice")),
+    "gradio": Own(("gradio*", "hls", "adts"), ("gradio*", "hls", "adts", "glm_4_voice")),
     "glm-4-voice": Own(("glm_4_voice*",), ("glm_4_voice",)),
     "mini-omni": Own(("mini_omni", "mixed_replace"), ("mini_omni", "http_endpoint")),
     "openai-chat": Own(("openai_chat*",), ("openai_chat",)),
