@@ -26,7 +26,7 @@ from streaming_load import RATE, measure, question
 
 from voxmeter.client.bench import Mqtt
 from voxmeter.client.builtin import serving
-from voxmeter.client.event_loop import loop_factory, undisturbed
+from voxmeter.client.event_loop import new_loop, undisturbed
 from voxmeter.client.mqtt_connection import MqttSettings
 from voxmeter.client.publish import Publication
 from voxmeter.client.publish_process import Publisher
@@ -119,7 +119,7 @@ def main() -> None:
         settings = MqttSettings("127.0.0.1", port, identifier="cost")
         publisher = Publisher(Setup(settings, will), print)
         told = Publication(publisher, Mqtt(host="127.0.0.1"), "cost", Redactor())
-        with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with undisturbed(), asyncio.Runner(loop_factory=new_loop) as runner:
             for number in range(2 * args.rounds):
                 on = number % 2 == 1
                 began = time.monotonic()

@@ -15,7 +15,7 @@ import os
 import sys
 from typing import cast
 
-from voxmeter.client.event_loop import loop_factory
+from voxmeter.client.event_loop import new_loop
 
 _MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _WORD = base64.b64encode(b"\0\x20" * 2400).decode()  # 0.1 s
@@ -96,7 +96,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.core is not None:
         os.sched_setaffinity(0, {args.core})
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(_serve(args.reply_s))
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
-from voxmeter.client.event_loop import loop_factory, undisturbed
+from voxmeter.client.event_loop import new_loop, undisturbed
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.lag import LoopMonitor
@@ -89,7 +89,7 @@ def main() -> None:
         url = stack.enter_context(serving("metronome", options=options))
         question(RATE)
         began, cpu = time.monotonic(), time.process_time()
-        with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with undisturbed(), asyncio.Runner(loop_factory=new_loop) as runner:
             rows = runner.run(measure(url + query, args.sessions, args.seconds, folder))
         wall, used = time.monotonic() - began, time.process_time() - cpu
         lines = [json.loads(line) for line in (folder / "truth").read_text().splitlines()]

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from voxmeter.client.capture import Utterance
-from voxmeter.client.event_loop import loop_factory, undisturbed
+from voxmeter.client.event_loop import new_loop, undisturbed
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.lag import LoopMonitor
@@ -151,7 +151,7 @@ def measure(sessions: int, seconds: float, own: int | None, other: int | None) -
     with tempfile.TemporaryDirectory() as folder, sink(other) as url:
         if other is not None:
             os.sched_setaffinity(0, {other})  # what is started from here on stays there
-        with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with undisturbed(), asyncio.Runner(loop_factory=new_loop) as runner:
             return runner.run(step(url, sessions, seconds, Path(folder), own))
 
 

@@ -19,7 +19,7 @@ from voxmeter.client import calibration_run
 from voxmeter.client.audio import Pcm, from_pcm16, resample, to_pcm16
 from voxmeter.client.builtin import serving
 from voxmeter.client.capture import Utterance
-from voxmeter.client.event_loop import loop_factory, undisturbed
+from voxmeter.client.event_loop import new_loop, undisturbed
 from voxmeter.client.finish import Attempt
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
@@ -220,7 +220,7 @@ def calibrate(
         name = calibration_run.endpoint(protocol, turn_end)
         bench = _Bench(utterances, whole, folder, replace(target, name=name, url=url))
         rows: list[dict[str, Any]] = []
-        with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with undisturbed(), asyncio.Runner(loop_factory=new_loop) as runner:
             for number in dict.fromkeys(sessions):
                 try:
                     made = runner.run(bench.measure(number, budget))

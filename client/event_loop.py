@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _SWITCH_S = 0.0005
 _COLLECT_AFTER = (2_000, 5, 200)
@@ -14,14 +15,23 @@ _COLLECT_AFTER = (2_000, 5, 200)
 at all that 400 sessions hold takes 50 ms, and by Python's own figures comes every few seconds."""
 
 
-def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's loop where it is installed. None: the standard one."""
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Return a new loop: uvloop's where it is installed, or the standard one."""
+    loop: asyncio.AbstractEventLoop
     try:
         import uvloop
     except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
+        loop = asyncio.new_event_loop()
+    else:
+        loop = uvloop.new_event_loop()
+    loop.set_exception_handler(_tell)
+    return loop
+
+
+def _tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what went wrong inside the loop. A second Ctrl-C, raised wherever it is, did not."""
+    if not isinstance(context.get("exception"), KeyboardInterrupt):
+        loop.default_exception_handler(context)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from voxmeter.client.breaker import Breaker, Leave
 from voxmeter.client.clock import Clock, SystemClock, utc_now
-from voxmeter.client.event_loop import loop_factory, undisturbed
+from voxmeter.client.event_loop import new_loop, undisturbed
 from voxmeter.client.finish import Attempt, Lateness
 from voxmeter.client.finisher import Finisher
 from voxmeter.client.groups import first_of
@@ -97,7 +97,7 @@ class Streaming:
                 called inside a running event loop, as in a notebook.
         """
         refuse_inside_a_loop()
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
             try:
                 runner.run(self._run())
             except BaseExceptionGroup as group:

@@ -78,5 +78,5 @@ async def tell(sound: Sound, folder: Path, clock: SystemClock) -> None:
 
 if __name__ == "__main__":
     options = [word or None for word in sys.argv[2:4]] + [None, None]
-    with event_loop.undisturbed(), asyncio.Runner(loop_factory=event_loop.loop_factory()) as runner:
+    with event_loop.undisturbed(), asyncio.Runner(loop_factory=event_loop.new_loop) as runner:
         runner.run(main(Path(sys.argv[1]), options[0], options[1], echo="echo" in sys.argv[4:]))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import sys
+from contextlib import closing
 
 import pytest
 
-from voxmeter.client.event_loop import undisturbed
+from voxmeter.client.event_loop import new_loop, undisturbed
 
 
 def test_the_collector_looks_at_all_objects_far_less_often_and_then_as_before() -> None:
@@ -23,3 +24,15 @@ def test_the_collector_looks_at_all_objects_far_less_often_and_then_as_before() 
     with pytest.raises(KeyboardInterrupt):
         run()
     assert (gc.get_threshold(), sys.getswitchinterval()) == before
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(OSError("the line broke"), "the line broke"), (KeyboardInterrupt(), "")]
+)
+def test_a_fault_inside_the_loop_is_told_and_a_second_interrupt_is_not(
+    error: BaseException, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(new_loop()) as loop:
+        loop.call_exception_handler({"message": "Fatal error on transport", "exception": error})
+    assert len(caplog.records) == bool(told)
+    assert told in caplog.text

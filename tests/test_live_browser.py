@@ -96,6 +96,7 @@ async def test_buttons_and_keys_reach_the_session() -> None:
         page = await tab(browser)
         await page.start(world.url)
         talk = await world.talk()
+        await page.page.wait_for_selector("#mute:enabled")
         await page.page.keyboard.press("m")
         await page.until("mute", "Muted")
         await page.page.click("#mute")

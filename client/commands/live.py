@@ -117,7 +117,7 @@ def _held(args: argparse.Namespace, setup: Setup, publishing: Publishing) -> lis
     import asyncio
 
     from voxmeter.client.clock import SystemClock
-    from voxmeter.client.event_loop import loop_factory, undisturbed
+    from voxmeter.client.event_loop import new_loop, undisturbed
     from voxmeter.client.live.talk import Talk
     from voxmeter.endpoints.kind import load
 
@@ -143,7 +143,7 @@ def _held(args: argparse.Namespace, setup: Setup, publishing: Publishing) -> lis
             await show_on(lambda show: begin(sound, show))
 
     try:
-        with undisturbed(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        with undisturbed(), asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(hold())
         status = "done"
     except KeyboardInterrupt:

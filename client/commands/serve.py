@@ -106,7 +106,7 @@ def _serve(serving: Serving, *, until_stdin: bool) -> int:
     import asyncio
     import gc
 
-    from voxmeter.client.event_loop import loop_factory
+    from voxmeter.client.event_loop import new_loop
     from voxmeter.client.servers.stopping import Stop
 
     async def serve() -> int:
@@ -117,7 +117,7 @@ def _serve(serving: Serving, *, until_stdin: bool) -> int:
 
     gc.collect()
     gc.freeze()  # what was loaded stays: later collections need not look at it
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(serve())
 
 

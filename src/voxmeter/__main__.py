@@ -10,6 +10,7 @@ _INTERRUPTED = 130
 
 def main() -> int:
     """Run one command; exit status as in the contract, however often it is interrupted."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         from voxmeter.client.cli import main as run
 
@@ -17,15 +18,9 @@ def main() -> int:
     except KeyboardInterrupt:  # once more, when nothing was left to do but to end
         status = _INTERRUPTED
     if status == _INTERRUPTED:
-        _leave_at_once_when_asked_again()
+        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))  # waits for no thread
+        atexit.register(_deafen)
     return status
-
-
-def _leave_at_once_when_asked_again() -> None:
-    """See to it that a further Ctrl-C neither waits for threads nor changes the exit status."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: os._exit(_INTERRUPTED))
-    atexit.register(_deafen)
 
 
 def _deafen() -> None:
