@@ -39,12 +39,15 @@ def main() -> None:
     """Talk, and print how far each turn was off."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument(
+        "--jack", action="store_true", help="JACK's card; the default is PulseAudio's"
+    )
     parser.add_argument("--keep", type=Path, help="folder for the recording and the run folder")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = args.keep or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
-        talk = room_talk.held(folder, args.turns)
+        talk = room_talk.held(folder, args.turns, jack=args.jack)
         ours = [edges_ms(folder, number) for number in range(1, args.turns + 1)]
     errors = []
     for number, (told, truth) in enumerate(zip(talk.told_ms, talk.truth_ms, strict=True), 1):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import soundfile
+from jack_room import DEVICES, JackRoom, jack_room
 from live_world import silence, tone
 from numpy.typing import NDArray
 from virtual_card import FIRST, RATE, VirtualCard, virtual_card
@@ -51,7 +52,7 @@ class Held:
 
 @contextmanager
 def live(
-    card: VirtualCard, folder: Path, *more: str, bench: str = METRONOME
+    card: VirtualCard | JackRoom, folder: Path, *more: str, bench: str = METRONOME
 ) -> Iterator[subprocess.Popen[str]]:
     """Run `voxmeter live` with lines on a card; it is ended with the block."""
     path = folder / "bench.toml"
@@ -93,12 +94,13 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
 
 
-def held(folder: Path, turns: int) -> Held:
-    """Ask the metronome so often, and record the room."""
+def held(folder: Path, turns: int, *, jack: bool = False) -> Held:
+    """Ask the metronome so often, and record the room, on a card of PulseAudio's or of JACK's."""
     question = folder / "question.wav"
     sound = np.concatenate((silence(300, RATE), tone(600, RATE), silence(300, RATE)))
     soundfile.write(question, sound, RATE, subtype="PCM_16")
-    with virtual_card(folder / "card") as card, live(card, folder) as process:
+    room_of, devices = (jack_room, DEVICES) if jack else (virtual_card, ())
+    with room_of(folder / "card") as card, live(card, folder, *devices) as process:
         until(process, "listening")
         with card.hear() as room:
             for number in range(1, turns + 1):

@@ -233,7 +233,7 @@ def virtual_card(folder: Path) -> Iterator[VirtualCard]:
 
 
 @contextmanager
-def jack_card(folder: Path, rate: int) -> Iterator[VirtualCard]:
+def jack_card(folder: Path, rate: int, *options: str) -> Iterator[VirtualCard]:
     """Start a card of one channel that runs at one rate only; its devices are called `system`."""
     needs("jackd")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -247,7 +247,7 @@ def jack_card(folder: Path, rate: int) -> Iterator[VirtualCard]:
     }
     card = VirtualCard(folder, environment)
     form = ("-r", str(rate), "-p", str(rate // 100), "-C", "1", "-P", "1")
-    jack = card.run("jackd", "--no-realtime", "-n", server, "-d", "dummy", *form)
+    jack = card.run("jackd", "--no-realtime", *options, "-n", server, "-d", "dummy", *form)
     try:
         wait = ("jack_wait", "-w", "-t", str(LIMIT_S), "-s", server)
         subprocess.run(wait, env=environment, check=True, timeout=60, capture_output=True)

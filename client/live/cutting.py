@@ -80,29 +80,11 @@ def cut_out(
     since_ns = turn.since_ns if traits.full_duplex else None
     cut = tape.cut(turn.number, turn.first, turn.last or last, part.reply_rate or 1, since_ns)
     sent = _sent(turn, cut, part)
-    header = {
-        "t_ns": cut.taken_ns or turn.since_ns,
-        "dir": "out",
-        "kind": "start",
-        "bytes": 0,
-        "input_rate": part.rate,
-        "frame_ms": traits.frame_ms,
-        "lead_in_samples": 0,
-        "clip_samples": sent.samples,
-        "onset_sample": sent.onset_sample,
-        "speech_end_sample": sent.end_sample,
-        "end_kind": sent.end_kind,
-        "latency_kind": "text" if traits.reply_channel == "text" else "live",
-        "commit_after_ms": 0,
-        "pacing": "real-time",
-        "live": True,
-        "full_duplex": traits.full_duplex,
-    }
     outcome, fault = turn.outcome or ("ended", None)
     capture = Capture(
         outcome=outcome,
         fault=fault or turn.note,
-        rows=[header, *cut.rows],
+        rows=[_header(turn, cut, part, sent), *cut.rows],
         audio=cut.audio,
         raw=cut.raw,
         utterance=sent,
@@ -127,6 +109,28 @@ def cut_out(
         _audit(turn, part, facts),
         _spoiled(turn),
     )
+
+
+def _header(turn: Turn, cut: Cut, part: Part, sent: Utterance) -> dict[str, Any]:
+    traits = part.traits
+    return {
+        "t_ns": cut.taken_ns or turn.since_ns,
+        "dir": "out",
+        "kind": "start",
+        "bytes": 0,
+        "input_rate": part.rate,
+        "frame_ms": traits.frame_ms,
+        "lead_in_samples": 0,
+        "clip_samples": sent.samples,
+        "onset_sample": sent.onset_sample,
+        "speech_end_sample": sent.end_sample,
+        "end_kind": sent.end_kind,
+        "latency_kind": "text" if traits.reply_channel == "text" else "live",
+        "commit_after_ms": 0,
+        "pacing": "real-time",
+        "live": True,
+        "full_duplex": traits.full_duplex,
+    }
 
 
 def _sent(turn: Turn, cut: Cut, part: Part) -> Utterance:

@@ -51,12 +51,12 @@ async def run(
     Raises:
         UserError: If the port is taken, or what a session raised.
     """
-    room = Room(begin, clock, stay=stay)
-    async with _serving(room, clock, port) as url:
+    tabs = Tabs(begin, clock, stay=stay)
+    async with _serving(tabs, clock, port) as url:
         announce(url)
         if open_page:
             await asyncio.to_thread(webbrowser.open, url)
-        await room.done
+        await tabs.done
 
 
 def check_port(port: int) -> None:
@@ -77,8 +77,8 @@ def _taken(port: int, error: OSError) -> UserError:
     return UserError(f"127.0.0.1:{port}", found, "choose another --port, or none for a free one")
 
 
-class Room:
-    """Where one page at a time talks.
+class Tabs:
+    """The tabs that have the page open, of which one at a time talks.
 
     Attributes:
         done: Is complete when nobody else may come.
@@ -89,33 +89,33 @@ class Room:
         self._begin = begin
         self._clock = clock
         self._stay = stay
-        self._inside: PageConnection | None = None
-        self._tabs = 0
+        self._talking: PageConnection | None = None
+        self._open = 0
 
     async def handle(self, connection: StampedServerConnection) -> None:
         """Serve one tab."""
-        if self._tabs >= _MAX_TABS:
+        if self._open >= _MAX_TABS:
             await connection.close(_TRY_LATER, "too many tabs are open")
             return
         page = PageConnection(connection, self._clock, self._begin)
-        self._tabs += 1
+        self._open += 1
         try:
             await page.run(self._admit)
-        except Exception as fault:  # noqa: BLE001 - is raised where the room was opened
+        except Exception as fault:  # noqa: BLE001 - is raised where the page is served
             self._end(fault)
         finally:
-            self._tabs -= 1
-            if self._inside is page:
-                self._inside = None
+            self._open -= 1
+            if self._talking is page:
+                self._talking = None
                 if page.error is not None or not (self._stay or page.replaced):
                     self._end(page.error)
 
     async def _admit(self, page: PageConnection) -> None:
-        while self._inside is not None:
+        while self._talking is not None:
             await page.taking_over()
-            if self._inside is not None:
-                await self._inside.replace()
-        self._inside = page
+            if self._talking is not None:
+                await self._talking.replace()
+        self._talking = page
 
     def _end(self, fault: Exception | None) -> None:
         if self.done.done():
@@ -127,7 +127,7 @@ class Room:
 
 
 @asynccontextmanager
-async def _serving(room: Room, clock: Clock, port: int) -> AsyncIterator[str]:
+async def _serving(tabs: Tabs, clock: Clock, port: int) -> AsyncIterator[str]:
     access = PageAccess(new_token(), port)
 
     def admit(connection: ServerConnection, request: Request) -> Response | None:
@@ -142,7 +142,7 @@ async def _serving(room: Room, clock: Clock, port: int) -> AsyncIterator[str]:
 
     async def handle(connection: ServerConnection) -> None:
         assert isinstance(connection, StampedServerConnection)  # noqa: S101 - made below
-        await room.handle(connection)
+        await tabs.handle(connection)
 
     try:
         server = await serve(
