@@ -152,29 +152,19 @@ def mute() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-@contextmanager
-def closing() -> Iterator[int]:
+def closing() -> AbstractContextManager[int]:
     """A server that hangs up at once."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    return saying(b"")
 
-        def serve() -> None:
-            while True:
-                connection, _ = server.accept()
-                with connection:
-                    if connection.recv(1) == b"!":
-                        return
 
-        thread = Thread(target=serve)
-        thread.start()
-        yield server.getsockname()[1]
-        with socket.create_connection(server.getsockname()) as last:
-            last.sendall(b"!")
-            thread.join()
+def babbling() -> AbstractContextManager[int]:
+    """A server that says what no broker says."""
+    return saying(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 @contextmanager
-def babbling() -> Iterator[int]:
-    """A server that says what no broker says."""
+def saying(words: bytes) -> Iterator[int]:
+    """A server that says the same to everyone and hangs up."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -183,7 +173,7 @@ def babbling() -> Iterator[int]:
                 with connection:
                     if connection.recv(1) == b"!":
                         return
-                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    connection.sendall(words)
 
         thread = Thread(target=serve)
         thread.start()
