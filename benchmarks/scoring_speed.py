@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from voxmeter.client import config, keys, transcribe
+from voxmeter.client import affinity, config, keys, transcribe
 from voxmeter.client.audio import Pcm, write_flac
 from voxmeter.client.cores import cores
 from voxmeter.client.report import write_reports
@@ -125,6 +125,7 @@ def read_on() -> None:
     spoken = np.concatenate([*voice.speak("The answer is B.")])
     rng = np.random.default_rng(0)
     workers = max(1, cores() - 1)
+    affinity.confine_all(affinity.split(affinity.allowed(), of=1).others)
     pool = transcribe.TranscriberPool("tiny.en", workers=workers, use_cache=False, priority="idle")
     read = 0
 

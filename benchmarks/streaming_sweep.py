@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--whisper", action="store_true", help="each step also beside Whisper")
     args = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
-    own, other = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
+    own, other = (cores[-1], cores[0]) if len(cores) > 1 else (None, None)
     steps = [int(number) for number in args.sessions.split(",")]
     question(24_000)
     if len(steps) == args.rounds == 1 and not args.whisper:

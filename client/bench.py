@@ -221,7 +221,7 @@ class Transcribe(_Table):
     language: Filled | None = None
     beam_size: Annotated[int, Field(ge=1, le=100)] = 5
     workers: Annotated[int, Field(ge=1, le=256)] | None = None
-    overlap: bool = False
+    overlap: bool | None = None
     allow_downloads: bool = False
 
 

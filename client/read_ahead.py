@@ -2,8 +2,9 @@
 
 It does nothing but put transcripts into the user's cache, where scoring finds them; the run folder
 has its one writer, and a process that dies costs time and nothing else. It and its Whisper
-processes run when no other process wants to, on all cores but one, and nothing of it in the
-streaming process but one byte a trial, written from the thread that has written the trial's row.
+processes run when no other process wants to, and never on the last core, which the stream thus
+always finds free of them. Nothing of it is in the streaming process but one byte a trial, written
+from the thread that has written the trial's row.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from voxmeter.client.child import Child
 from voxmeter.client.cores import cores
+from voxmeter.client.dialing import loopback
 from voxmeter.client.transcribe_settings import asr_settings
 from voxmeter.client.transcribe_wire import send
 from voxmeter.client.transcripts import is_spoken_reply
@@ -47,7 +49,7 @@ def reading_ahead(bench: Bench, folder: RunFolder, show: Show, plan: Sized) -> I
         Who is to be told instead of `show`.
     """
     shard = (folder.run.get("selection") or {}).get("shard")
-    if not bench.transcribe.overlap or shard or len(plan) < _WORTH_IT:
+    if not _wanted(bench) or shard or len(plan) < _WORTH_IT:
         yield show
         return
     workers = ahead_workers(bench)
@@ -59,6 +61,14 @@ def reading_ahead(bench: Bench, folder: RunFolder, show: Show, plan: Sized) -> I
         yield _Telling(reader, show)
     finally:
         reader.close()
+
+
+def _wanted(bench: Bench) -> bool:
+    """Return whether to read ahead: what the bench says, or where no endpoint runs beside us."""
+    if bench.transcribe.overlap is not None:
+        return bench.transcribe.overlap
+    urls = [endpoint.url or "" for endpoint in bench.endpoints]
+    return all(url and "{env:" not in url and not loopback(url) for url in urls)
 
 
 def ahead_workers(bench: Bench) -> int:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from voxmeter.client import affinity
 from voxmeter.client.bench import Transcribe
 from voxmeter.client.child import lower_priority, pipes
 from voxmeter.client.jsonlines import growing
@@ -37,6 +38,7 @@ def main() -> None:
     requests, replies = pipes()
     os.set_blocking(replies.fileno(), False)  # nobody has to listen
     lower_priority()
+    affinity.confine_all(affinity.split(affinity.allowed(), of=1).others)
     setup, _ = receive(requests)
     table = Transcribe.model_validate(setup["transcribe"])
     try:

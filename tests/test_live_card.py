@@ -9,28 +9,40 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import soundfile
 from needs import needs_extra
 from room_talk import SOURCE, held, live, rows, until
-from test_card import question
+from test_card import TRIES, question
 from virtual_card import RATE, virtual_card
 
 TURNS = 3
-WITHIN_MS = 40.0
-"""Two blocks, on a busy machine; `benchmarks/live_truth.py` says how near it is on a quiet one."""
+WITHIN_MS = {"PulseAudio": 40.0, "JACK": 5.0}
+"""PulseAudio's stamps wander on a busy machine: two blocks; `benchmarks/live_truth.py` says how
+far on a quiet one."""
 
 
-def test_a_latency_is_that_of_the_room_where_the_devices_did_not_complain(tmp_path: Path) -> None:
-    talk = held(tmp_path, TURNS)
-    assert talk.status == 130
-    assert [row["item"] for row in talk.rows] == ["turn-1", "turn-2", "turn-3"]
-    for row, told, truth in zip(talk.rows, talk.told_ms, talk.truth_ms, strict=True):
-        assert row["status"] == "ok"
-        assert row["latency_kind"] == "live"
-        assert row["audit"]["hop_ms"]["p50"] < 20
-        assert truth >= 300  # the metronome's delay
-        if row["audit"]["latency_valid"]:
-            assert abs(told - truth) < WITHIN_MS
+@pytest.mark.parametrize("card", ["PulseAudio", "JACK"])
+def test_a_latency_is_that_of_the_room_where_the_devices_did_not_complain(
+    tmp_path: Path, card: str
+) -> None:
+    for attempt in range(TRIES):
+        folder = tmp_path / f"{attempt}"
+        folder.mkdir()
+        talk = held(folder, TURNS, jack=card == "JACK")
+        assert talk.status == 130
+        assert [row["item"] for row in talk.rows] == ["turn-1", "turn-2", "turn-3"]
+        for row, truth in zip(talk.rows, talk.truth_ms, strict=True):
+            assert row["status"] == "ok"
+            assert row["latency_kind"] == "live"
+            assert row["audit"]["hop_ms"]["p50"] < 20
+            assert truth >= 300  # the metronome's delay
+        valid = [row["audit"]["latency_valid"] for row in talk.rows]
+        errors = np.abs(np.subtract(talk.told_ms, talk.truth_ms))[valid]
+        assert np.all(errors < WITHIN_MS[card]), errors
+        if len(errors):
+            return
+    pytest.fail(f"the devices complained of every turn of {TRIES} talks")
 
 
 def test_the_assistant_on_this_machine_hears_a_question_and_answers_aloud(tmp_path: Path) -> None:

@@ -124,6 +124,9 @@ def test_it_runs_only_when_nothing_else_wants_to(folder: RunFolder) -> None:
     assert os.getpriority(os.PRIO_PROCESS, pid) == 19
     if hasattr(os, "SCHED_IDLE"):
         assert os.sched_getscheduler(pid) == os.SCHED_IDLE
+    if hasattr(os, "sched_getaffinity"):
+        there = sorted(os.sched_getaffinity(0))
+        assert os.sched_getaffinity(pid) == set(there[:-1] or there)
     reader.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -161,7 +164,7 @@ def test_no_more_processes_read_ahead_than_would_score(
 
 @pytest.mark.parametrize(
     ("table", "trials", "there"),
-    [({"overlap": False}, 1000, 4), ({}, 19, 4), ({}, 1000, 1)],
+    [({"overlap": False}, 1000, 4), ({"overlap": None}, 1000, 4), ({}, 19, 4), ({}, 1000, 1)],
 )
 def test_a_short_run_or_a_single_core_or_the_bench_leaves_it_out(
     folder: RunFolder,
@@ -174,6 +177,30 @@ def test_a_short_run_or_a_single_core_or_the_bench_leaves_it_out(
     show = Quiet()
     with reading_ahead(bench(**table), folder, show, range(trials)) as told:
         assert told is show
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "wanted"),
+    [
+        ([{"url": "wss://api.example/v1"}], True),
+        ([{"url": "wss://api.example/v1"}, {"url": "ws://localhost:8998/api/chat"}], False),
+        ([{"url": "wss://api.example/v1"}, {"builtin": "cascade"}], False),
+        ([{"url": "wss://{env:HOST}/v1"}], False),
+    ],
+)
+def test_unless_the_bench_says_it_replies_are_read_ahead_where_no_endpoint_runs_beside_us(
+    endpoints: list[dict[str, str]], wanted: bool, folder: RunFolder
+) -> None:
+    made = config.parse(
+        {
+            "endpoint": [{"name": f"e{n}", **one} for n, one in enumerate(endpoints)],
+            "suite": [{"kind": "demo"}],
+        },
+        "test",
+    )
+    show = Quiet()
+    with reading_ahead(made, folder, show, range(1000)) as told:
+        assert (told is not show) == wanted
 
 
 def test_one_core_is_left_to_the_stream() -> None:
