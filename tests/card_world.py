@@ -44,6 +44,7 @@ class Card:
 
     def __init__(self, rates: set[int], channels: set[int], hands: Hands) -> None:
         self.rates, self.channels, self.hands = rates, channels, hands
+        self.latency_s = 0.04
         self.streams: list[Any] = []
         self.closed = 0
         self.both_closed = Event()
@@ -56,7 +57,7 @@ class Card:
         stream = SimpleNamespace(
             **settings, start=lambda: None, abort=lambda: None, close=self.close, time=0.0
         )
-        stream.time, stream.latency = self.hands.device(), 0.04
+        stream.time, stream.latency = self.hands.device(), self.latency_s
         self.streams.append(stream)
         return stream
 

@@ -111,6 +111,18 @@ def test_a_device_without_stamps_is_reckoned_by_its_latency(library: Any) -> Non
     assert any("no stamps" in note for note in opened.facts.notes)
 
 
+@pytest.mark.parametrize(
+    ("latency_s", "told_ms"), [(0.0, None), (0.01, 10.0), (89_478.475, None), (-0.01, None)]
+)
+def test_a_latency_that_cannot_be_is_not_believed(
+    library: Any, latency_s: float, told_ms: float | None
+) -> None:
+    card = Card({48_000}, {1}, Hands())
+    card.latency_s = latency_s
+    facts = opening(library, card).facts
+    assert (facts.input_latency_ms, facts.output_latency_ms) == (told_ms, told_ms)
+
+
 def test_silence_of_a_second_or_the_end_of_a_stream_means_gone(library: Any) -> None:
     hands = Hands()
     card = Card({48_000}, {1}, hands)

@@ -246,8 +246,8 @@ class Opening:
             speaker=speaker.name,
             host=" and ".join(hosts),
             stamps="device",
-            input_latency_ms=round(self._in.latency_ms, 3),
-            output_latency_ms=round(self._out.latency_ms, 3),
+            input_latency_ms=round(self._in.latency_ms, 3) or None,
+            output_latency_ms=round(self._out.latency_ms, 3) or None,
             notes=(
                 *_notes("microphone", self._in),
                 *_notes("speaker", self._out),

@@ -15,6 +15,7 @@ from voxmeter.client.live.playout_buffer import Stretch
 
 _RATES = (RATE, 44_100, 32_000, 16_000, 8_000)
 _BLOCK_MS = 20
+_LONGEST_S = 10.0
 
 
 class RawStream(Protocol):
@@ -100,7 +101,7 @@ class Stream:
         device: The microphone or the speaker.
         rate: Frames a second.
         channels: Samples in a frame.
-        latency_ms: What PortAudio says of it.
+        latency_ms: What PortAudio says of it; 0 where that cannot be.
         raw: The stream of sounddevice.
     """
 
@@ -113,6 +114,11 @@ class Stream:
     def time(self) -> float:
         """Return the device's clock, in seconds."""
         return float(self.raw.time)
+
+
+def _sensible_ms(latency_s: float) -> float:
+    """Under JACK a buffer is taken off what may be nothing, and that is read without its sign."""
+    return 1000 * latency_s if 0 <= latency_s < _LONGEST_S else 0.0
 
 
 def opened(device: Device, kind: Kind, make: Callable[[int, int], RawStream]) -> Stream:
@@ -136,7 +142,7 @@ def opened(device: Device, kind: Kind, make: Callable[[int, int], RawStream]) ->
                 raise
             last = error
             continue
-        return Stream(device, rate, channels, 1000 * float(raw.latency), raw)
+        return Stream(device, rate, channels, _sensible_ms(float(raw.latency)), raw)
     raise last or ValueError("a device without a rate")
 
 

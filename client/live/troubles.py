@@ -17,8 +17,8 @@ LATE_NS = 50_000_000
 _PAUSE_NS = 1_000_000_000
 
 _TEXTS: dict[Problem, str] = {
-    "input-overflow": "the device lost part of the microphone ({count} times)",
-    "output-underflow": "the speaker had nothing to play in time ({count} times)",
+    "input-overflow": "the device lost part of the microphone (times: {count})",
+    "output-underflow": "the speaker had nothing to play in time (times: {count})",
     "time-step": "the device's clock jumped by {count} ms: latencies around here are doubtful",
     "late-callback": "sound came {count} ms late: the machine is busy",
     "dropped": "{count} blocks of the microphone were thrown away: this program was too busy",
