@@ -94,6 +94,12 @@ def _main(words: Sequence[str]) -> int:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             place = str(error.filename or "disk")
             return _complain(f"{place}: no space left; free some, then resume the run")
+        if error.errno in {errno.ENAMETOOLONG, errno.ELOOP}:
+            return _complain(f"{error.filename}: {error.strerror}; check the path")
+        return _report_fault()
+    except RuntimeError as error:
+        if str(error).startswith("Symlink loop"):  # of Path.resolve, before Python 3.13
+            return _complain(f"{error}; check the path")
         return _report_fault()
     except Exception:  # noqa: BLE001 - the border of the program: exit status 70
         return _report_fault()

@@ -106,6 +106,7 @@ def _checked(
     from voxmeter.client.bench import Bench
     from voxmeter.client.bench_rules import check
 
+    config_errors.check_letters(data, source)
     try:
         bench = Bench.model_validate(
             {**data, "run": {"name": _stem(source), **data.get("run", {})}}

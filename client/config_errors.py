@@ -58,6 +58,23 @@ def check_shape(data: Mapping[str, Any], source: str) -> None:
             raise UserError(f"{source}: {name}", f"is {found}", f"write one table [{name}]")
 
 
+def check_letters(data: Mapping[str, Any], source: str) -> None:
+    """Check that no text has a zero byte in it, which no path, address or argument can hold.
+
+    Raises:
+        UserError: At one that has.
+    """
+    left: list[tuple[tuple[str | int, ...], object]] = [((), data)]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, str) and "\0" in value:
+            raise UserError(f"{source}: {place_of(path, data)}", "holds a zero byte", "remove it")
+        if isinstance(value, Mapping):
+            left += [((*path, name), one) for name, one in value.items()]
+        elif isinstance(value, list | tuple):
+            left += [((*path, number), one) for number, one in enumerate(value)]
+
+
 def explained(
     errors: Sequence[Mapping[str, Any]], data: Mapping[str, Any], source: str
 ) -> UserError:

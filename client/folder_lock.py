@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from voxmeter.client.jsonlines import disk
+from voxmeter.client.jsonlines import disk, refuse_foreign
 from voxmeter.client.terminal import warn
 from voxmeter.endpoints.errors import UserError
 
@@ -28,6 +28,7 @@ def locked(path: Path) -> IO[str]:
     Raises:
         UserError: If another process holds the lock, or the folder may not be written.
     """
+    refuse_foreign(path / NAME)
     with disk(path):
         file = (path / NAME).open("a+", encoding="ascii")
     _hold(file, path, fcntl.LOCK_EX)
@@ -53,6 +54,7 @@ def kept_from_writers(path: Path) -> IO[str] | None:
     Raises:
         UserError: If another process is writing there.
     """
+    refuse_foreign(path / NAME)
     try:
         (path / NAME).open("a+", encoding="ascii").close()
     except OSError as error:

@@ -73,7 +73,7 @@ def wait_s(headers: Mapping[str, str], now: datetime) -> float | None:
 def _date(told: str) -> datetime | None:
     try:
         found = parsedate_to_datetime(told)
-    except ValueError:
+    except (ValueError, OverflowError):  # a year, or an offset, of twenty digits
         return None
     return found if found.tzinfo is not None else None
 

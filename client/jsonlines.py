@@ -45,6 +45,21 @@ def disk(path: Path) -> Iterator[None]:
         raise UserError(place, found, cure) from error
 
 
+def refuse_foreign(path: Path) -> None:
+    """Refuse to write in place to what is no file of the folder's own.
+
+    A run folder may come from somebody else, and a link in it would lead into files of ours.
+
+    Raises:
+        UserError: If there is a link or anything else that is no regular file.
+    """
+    with disk(path):
+        if path.is_symlink():
+            raise UserError(str(path), "is a link, and a run writes to its own files", "delete it")
+        if path.exists() and not path.is_file():
+            raise UserError(str(path), "is no regular file", "delete it, or move it away")
+
+
 def dump(row: Mapping[str, Any]) -> str:
     """Return one row as one line, with its line end.
 
@@ -78,10 +93,12 @@ def read(
 
     Raises:
         UserError: For any other line that is not a JSON object with those fields, or has a
-            problem, with file and line number.
+            problem, with file and line number; or if it is no file.
     """
     if not path.exists():
         return
+    if not path.is_file():  # a named pipe would be waited for
+        raise UserError(str(path), "is no regular file", "restore the file")
     with disk(path), path.open("rb") as stream:
         for number, line in enumerate(iter(lambda: stream.readline(_LONGEST + 1), b""), start=1):
             if len(line) > _LONGEST:
@@ -170,6 +187,7 @@ class Appender:
         return self._file
 
     def _opened(self) -> int:
+        refuse_foreign(self._path)
         file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             self._repair(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def latency_again(folder: RunFolder, trial: Row) -> dict[str, Outcome]:
         if stream is None:
             return {}
         found = _marks(rows, stream)
-    except (ClipError, OSError, ValueError) as error:
+    except (ClipError, OSError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
         reason = f"broken file: {error}".replace(str(folder.path), "").strip()
         return {name: Unscored(reason[:200]) for name in sorted(before & LATENCY.keys())}
     outcomes: dict[str, Outcome] = {}
@@ -63,9 +64,12 @@ def _marks(rows: Sequence[Row], stream: NDArray[np.float32]) -> Mapping[str, flo
     from voxmeter.scoring.marks import latency
 
     try:
-        return latency(rows, stream).latency
+        found = latency(rows, stream).latency
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"event log: {type(error).__name__} {error}") from error
+    if not all(isfinite(value) for value in found.values() if value is not None):
+        raise ValueError("event log: a time that is not finite")
+    return found
 
 
 def _stream(paths: AttemptPaths, rows: Sequence[Row]) -> NDArray[np.float32] | None:

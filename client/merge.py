@@ -194,7 +194,7 @@ def _record(parts: Sequence[_Part], name: str) -> Row:
         "had": sorted({number for part in parts for number in part.numbers}),
         "runs": [one for part in parts for one in _runs(part)],
     }
-    hosts = {(one.get("machine") or {}).get("host") for one in record["parts"]["runs"]}
+    hosts = {str((one.get("machine") or {}).get("host")) for one in record["parts"]["runs"]}
     if len(hosts) > 1:  # no machine's own error is that of the others
         record["calibration"] = {}
     return record

@@ -68,7 +68,7 @@ def copy_rows(parts: Sequence[RunFolder], work: Path) -> Copied:
 
     def place(part: int, old: Row, new: Row) -> None:
         nonlocal copied
-        files = _place(parts[part].attempt_paths(old), whole.attempt_paths(new))
+        files = _place(parts[part], parts[part].attempt_paths(old), whole.attempt_paths(new))
         copied = replace(copied, rows=copied.rows + 1, files=copied.files + files)
         if not new.get("warmup"):
             counted.add(new["key"])
@@ -197,7 +197,7 @@ def _line(row: Row) -> bytes:
     return dump(row).encode("utf-8", "backslashreplace")
 
 
-def _place(old: AttemptPaths, new: AttemptPaths) -> int:
+def _place(part: RunFolder, old: AttemptPaths, new: AttemptPaths) -> int:
     """Link or copy the files of one attempt; return how many it had."""
     pairs = [
         (old.events, new.events),
@@ -207,6 +207,9 @@ def _place(old: AttemptPaths, new: AttemptPaths) -> int:
     ]
     there = [(source, target) for source, target in pairs if source.is_file()]
     for source, target in there:
+        if part.leads_out(source):
+            found = "leads out of the run folder, through a link"
+            raise UserError(str(source), found, "put there what it leads to, or delete it")
         with disk(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             _link(source, target)

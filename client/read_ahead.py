@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import threading
 from collections.abc import Iterator, Mapping, Sized
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from voxmeter.client.child import Child
 from voxmeter.client.cores import cores
@@ -68,7 +70,28 @@ def _wanted(bench: Bench) -> bool:
     if bench.transcribe.overlap is not None:
         return bench.transcribe.overlap
     urls = [endpoint.url or "" for endpoint in bench.endpoints]
-    return all(url and "{env:" not in url and not loopback(url) for url in urls)
+    return all(url and "{env:" not in url and not _here(url) for url in urls)
+
+
+def _here(url: str) -> bool:
+    """Return whether a URL names this machine: as itself, by its name or one of its addresses."""
+    host = (urlsplit(url).hostname or "").removesuffix(".")
+    if loopback(url) or host == "localhost" or host.endswith(".localhost"):
+        return True
+    if host == socket.gethostname().lower():
+        return True
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as own:
+            own.bind((socket.inet_ntop(family, _packed(host, family)), 0))  # of ours alone it can
+    except OSError:  # a name, or the address of another machine
+        return False
+    return True
+
+
+def _packed(host: str, family: int) -> bytes:
+    """Return the bytes of an address, `127.1` and `0` as well; nothing is looked up."""
+    return socket.inet_aton(host) if family == socket.AF_INET else socket.inet_pton(family, host)
 
 
 def ahead_workers(bench: Bench) -> int:

@@ -90,8 +90,8 @@ def expand(text: str, place: str, environment: Mapping[str, str] | None = None) 
 class Redactor:
     """Replaces the values of secrets wherever they appear, in any spelling a file may give them.
 
-    Known are JSON's escapes, those of URLs and of HTML, hexadecimal digits, and base64 with
-    whatever stands before and behind it. Of a long value either half is enough, so that a text
+    Known are JSON's escapes, those of URLs and of HTML, lower case, hexadecimal digits, and base64
+    with whatever stands before and behind it. Of a long value either half is enough, so that a text
     that was cut in the middle of it shows nothing of use.
 
     Values of four to seven characters are replaced where they stand as whole words; shorter ones
@@ -160,6 +160,7 @@ def _spellings(value: str) -> list[str]:
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],
         quote_plus(value, errors="surrogatepass"),  # a space as +
+        *([value.lower()] if len(value) >= _SHORT else []),  # as the name of a host is written
         *((whole.hex(), whole.hex().upper()) if len(whole) >= _ENCODED else ()),
         *_in_base64(whole),
     ]

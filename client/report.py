@@ -206,6 +206,7 @@ def write_file(path: Path, pieces: Iterator[str]) -> None:
         partial = path.with_name(f".{path.name}.part")
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            partial.unlink(missing_ok=True)  # a link of that name is not followed
             with partial.open("w", encoding="utf-8", newline="") as stream:
                 stream.writelines(pieces)
             partial.replace(path)

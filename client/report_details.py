@@ -151,12 +151,7 @@ def sound_files(folder: RunFolder, trial: Row) -> tuple[Path | None, Path | None
 
 
 def _inside(folder: RunFolder, path: Path) -> Path | None:
-    try:
-        found = path.resolve()
-        held = found.is_relative_to(folder.path.resolve()) and found.is_file()
-    except (OSError, ValueError):  # a name too long, or with a zero byte
-        return None
-    return path if held else None
+    return path if not folder.leads_out(path) and path.is_file() else None
 
 
 def _sound(path: Path | None, page: Path | None) -> str | None:

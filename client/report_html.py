@@ -26,6 +26,7 @@ from voxmeter.client.report_rows import TrialTable
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.client.summary import read_run
 from voxmeter.client.trial_lines import TrialLine, trial_lines
+from voxmeter.endpoints.errors import UserError
 from voxmeter.scoring.definitions import LATENCY
 
 Json = dict[str, Any]
@@ -92,6 +93,7 @@ def write_page(
         page.parent.mkdir(parents=True, exist_ok=True)
         for details in _details(iter(every), table, None if one_file else page.parent):
             if many:
+                _refuse_link(beside)
                 beside.mkdir(exist_ok=True)
                 said = script_json(script_json(details))
                 _write(beside / f"{files:03}.js", f'voxmeterDetails("{stamp}",{files},{said});\n')
@@ -130,9 +132,15 @@ def _paired(pairing: Pairing | None) -> Json:
     return shown
 
 
+def _refuse_link(folder: Path) -> None:
+    if folder.is_symlink():
+        raise UserError(str(folder), "is a link, and files would go elsewhere", "delete it")
+
+
 def _write(path: Path, text: str) -> None:
     partial = path.with_name(f".{path.name}.part")
     try:
+        partial.unlink(missing_ok=True)  # a link of that name is not followed
         partial.write_text(text, encoding="utf-8", errors="backslashreplace")
         partial.replace(path)
     finally:
@@ -141,7 +149,7 @@ def _write(path: Path, text: str) -> None:
 
 def _remove_older(beside: Path, files: int) -> None:
     """Remove what an earlier page with more trials had beside it."""
-    if not beside.is_dir():
+    if not beside.is_dir() or beside.is_symlink():
         return
     for path in list(beside.iterdir()):
         if _PART.fullmatch(path.name) and int(path.stem) >= files:

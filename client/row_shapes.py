@@ -31,7 +31,15 @@ _CONFIG: Kinds = {
     **dict.fromkeys(("endpoint", "suite", "condition", "judge", "gate"), list),
 }
 _PLANNED: Kinds = {"endpoint": str, "suite": str, "condition": str, "planned": int}
+_RUN: Kinds = {
+    "run": str,
+    **dict.fromkeys(("config", "machine", "selection", "parts"), dict),
+    **dict.fromkeys(("planned", "planned_whole"), list),
+}
 _MOST = 1_000_000_000
+MOST_PARTS = 999_999
+"""Into which a run is cut."""
+
 _TOLD = {str: "text", int: "a whole number", dict: "an object", list: "a list"}
 
 
@@ -68,7 +76,8 @@ def _trial_problem(row: Mapping[str, Any]) -> str | None:
 
 def run_problem(run: Mapping[str, Any]) -> str | None:
     """Return what is wrong with the content of `run.json`, None when nothing is."""
-    found = _problem(run, {"run": str, "config": dict, "machine": dict, "planned": list})
+    found = _problem(run, _RUN) or _selection_problem(run.get("selection") or {})
+    found = found or _parts_problem(run.get("parts") or {})
     if found is not None:
         return found
     config = run.get("config") or {}
@@ -81,13 +90,51 @@ def run_problem(run: Mapping[str, Any]) -> str | None:
     seed = (config.get("run") or {}).get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         return "in its config, seed is not a whole number from 0"
-    for row in run.get("planned") or ():
+    return _cells_problem(run, "planned") or _cells_problem(run, "planned_whole")
+
+
+def _cells_problem(run: Mapping[str, Any], name: str) -> str | None:
+    for row in run.get(name) or ():
         if not isinstance(row, dict) or not row.keys() >= _PLANNED.keys() or None in row.values():
-            return "its planned is not a list of cells"
+            return f"its {name} is not a list of cells"
         found = _problem(row, _PLANNED)
         if found is not None:
-            return f"in its planned, {found}"
+            return f"in its {name}, {found}"
     return None
+
+
+def _selection_problem(selection: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with what a run says of the command line that began it."""
+    limit, only, shard = (selection.get(name) for name in ("limit", "only", "shard"))
+    if limit is not None and (type(limit) is not int or limit < 1):
+        return "in its selection, limit is not a whole number from 1"
+    names = only.values() if isinstance(only, dict) else () if only is None else (only,)
+    if not all(isinstance(one, list) and all(isinstance(n, str) for n in one) for one in names):
+        return "in its selection, only is not lists of names"
+    if shard is not None and not _is_part(shard):
+        return "in its selection, shard is no part of a whole"
+    return None
+
+
+def _is_part(shard: object) -> bool:
+    match shard:
+        case [int(number), int(of)]:
+            return type(number) is type(of) is int and 1 <= number <= of <= MOST_PARTS
+        case _:
+            return False
+
+
+def _parts_problem(parts: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with what a merged run says of its parts."""
+    if not parts:
+        return None
+    of, had, runs = parts.get("of"), parts.get("had"), parts.get("runs") or []
+    if not isinstance(had, list) or not all(_is_part([number, of]) for number in had):
+        return "in its parts, had is not a list of parts"
+    if not isinstance(runs, list) or not all(isinstance(one, dict) for one in runs):
+        return "in its parts, runs is not a list of objects"
+    found = (_problem(one, {"run": str, "machine": dict}) for one in runs)
+    return next((f"in its parts, {one}" for one in found if one is not None), None)
 
 
 PROBLEMS: Mapping[str, Callable[[Row], str | None]] = {

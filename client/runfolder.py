@@ -7,6 +7,7 @@ that is there can be relied on, and what a killed attempt left behind is overwri
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -226,6 +227,14 @@ class RunFolder:
             reply=self.path / "audio" / cell / f"{stem}.reply.flac",
         )
 
+    def leads_out(self, path: Path) -> bool:
+        """Return whether a path of the folder is one of elsewhere, through a link or its name."""
+        try:
+            root = os.path.realpath(self.path)
+            return os.path.commonpath([root, os.path.realpath(path)]) != root
+        except (OSError, ValueError):  # a name too long, or with a zero byte
+            return True
+
     # Writing
 
     def append(self, name: RowFile, row: Mapping[str, Any]) -> None:
@@ -343,7 +352,8 @@ def _names(paths: AttemptPaths) -> tuple[str, ...]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []
+    """Return what lies in a folder; what a link leads to is not this run's to remove."""
+    return list(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
 
 
 def _refuse_twin(seen: dict[str, tuple[str, str]], suite: str, item: str) -> None:

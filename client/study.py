@@ -178,6 +178,9 @@ def _systems(
 def _reply(folder: RunFolder, trial: Row, heard: str | None) -> Reply:
     audio = folder.attempt_paths(trial).reply
     spoken = trial.get("reply_channel") != "text" and audio.is_file()
+    if spoken and folder.leads_out(audio):  # people would be sent what is none of the run's
+        found = "leads out of the run folder, through a link"
+        raise UserError(str(audio), found, "put there what it leads to, or delete it")
     text = (heard if spoken else str(trial.get("reply_text") or "")) or ""
     run = folder.path.name
     return Reply(run, trial["key"], trial["attempt"], text, audio if spoken else None)

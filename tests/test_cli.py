@@ -10,6 +10,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,28 @@ def test_a_full_disk_is_2_and_one_line(
     assert cli.main(["run"]) == 2
     line = "voxmeter: /runs/x: no space left; free some, then resume the run\n"
     assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize("words", [["report"], ["run", "--resume"], ["merge", "-o", "all"]])
+def test_a_name_too_long_or_that_leads_to_itself_is_2_and_one_line(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    for name in ("x" * 300, "loop"):
+        assert cli.main([*words, name]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--shard", "--only"])
+def test_an_option_that_is_empty_is_not_as_if_it_were_not_there(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", "--dry-run", option, ""]) == 2
+    assert capsys.readouterr().err.startswith(f"voxmeter: {option}: ''")
 
 
 @pytest.mark.parametrize(

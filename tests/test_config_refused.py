@@ -280,6 +280,15 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize(
+    "text", [f'[run]\nout = "a\\u0000"\n{E}{S}', f'{E}url = "ws://a\\u0000/"\n{S}']
+)
+def test_a_zero_byte_in_a_text_is_one_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "bench.toml").write_text(text)
+    with pytest.raises(UserError, match="holds a zero byte; remove it"):
+        config.load(tmp_path / "bench.toml")
+
+
 @pytest.mark.parametrize("text", BAD, ids=lambda text: BAD[text][:60])
 def test_what_a_bench_may_not_say_is_one_line(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -412,6 +412,31 @@ def test_rows_of_another_kind_are_one_line(
     assert f"{file}.jsonl" in refused(parts, tmp_path / "all", capsys)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"parts": {"of": 10**9, "had": [10**9]}},
+        {"parts": {"of": 3, "had": ["x"]}},
+        {"parts": {"of": 3, "had": [4]}},
+        {"parts": {"of": 3, "had": [1], "runs": [3]}},
+        {"parts": {"of": 3, "had": [1], "runs": [{"machine": "here"}]}},
+        {"parts": [3]},
+        {"selection": ["shard"]},
+        {"selection": {"shard": [3, 2]}},
+        {"selection": {"shard": [1, 10**9]}},
+        {"planned_whole": [3]},
+        {"planned_whole": {"endpoint": "a"}},
+    ],
+    ids=str,
+)
+def test_what_parts_say_wrongly_of_themselves_is_one_line(
+    damage: Json, parts: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for part in parts[:2]:
+        change(part, lambda run: run.update({"selection": None} | damage))
+    assert f"{parts[0]}/run.json: is damaged: " in refused(parts[:2], tmp_path / "all", capsys)
+
+
 # Whole or not at all
 
 

@@ -172,7 +172,7 @@ def test_shards_share_out_every_item_once_and_always_alike() -> None:
     assert first == ["q9", "q12", "q16"]
 
 
-@pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "a/b", "-1/4", "1/4/2", "1.0/4"])
+@pytest.mark.parametrize("text", ["", "0/4", "5/4", "1", "1/0", "a/b", "-1/4", "1/4/2", "1.0/4"])
 def test_a_shard_that_is_no_part_is_one_line(text: str) -> None:
     with pytest.raises(UserError, match="is not a part of a whole; write 1/4 to 4/4"):
         parse_shard(text)

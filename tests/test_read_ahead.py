@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -186,6 +187,12 @@ def test_a_short_run_or_a_single_core_or_the_bench_leaves_it_out(
         ([{"url": "wss://api.example/v1"}, {"url": "ws://localhost:8998/api/chat"}], False),
         ([{"url": "wss://api.example/v1"}, {"builtin": "cascade"}], False),
         ([{"url": "wss://{env:HOST}/v1"}], False),
+        ([{"url": "ws://192.0.2.7/v1"}, {"url": "wss://[2001:db8::7]/v1"}], True),
+        *(
+            ([{"url": f"ws://{host}:8000/v1"}], False)
+            for host in ("0", "[::]", "[::ffff:127.0.0.1]", "127.1", "localhost.", "a.localhost")
+        ),
+        ([{"url": f"ws://{socket.gethostname()}/v1"}], False),
     ],
 )
 def test_unless_the_bench_says_it_replies_are_read_ahead_where_no_endpoint_runs_beside_us(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from voxmeter.client.dialing import connect_error
 from voxmeter.client.redaction import MARK, Redactor, expand, references, secret
 from voxmeter.endpoints.codec import Json
 from voxmeter.endpoints.errors import UserError
@@ -57,6 +59,14 @@ def test_a_letter_beyond_the_first_plane_is_found_as_its_two_halves() -> None:
 )
 def test_a_secret_is_found_in_a_url(text: str) -> None:
     assert "12345" not in Redactor([KEY]).text(text)
+
+
+def test_a_secret_is_found_in_the_name_of_a_host_which_is_in_lower_case() -> None:
+    url = "wss://TenantOfMine42.example/v1"
+    said = str(connect_error(socket.gaierror(-2, "unknown"), url))
+    assert "tenantofmine42" in said
+    assert Redactor(["TenantOfMine42"]).text(said) == said.replace("tenantofmine42", MARK)
+    assert Redactor(["Sesame1"]).text("sesame1 is a word") == "sesame1 is a word"
 
 
 @pytest.mark.parametrize(

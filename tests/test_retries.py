@@ -107,6 +107,13 @@ NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
             37,
         ),
         ({"retry-after": "Mon, 04 May 2026 12:00:37 GMT", "date": "today"}, 37),
+        ({"retry-after": f"Mon, 04 May {'9' * 20} 12:00:37 GMT"}, None),
+        ({"retry-after": f"Mon, 04 May 2026 12:00:37 +{'9' * 14}"}, None),
+        ({"retry-after": "Mon, 04 May 2026 12:00:37 GMT", "date": f"Mon, {'9' * 20} May"}, 37),
+        *(
+            ({"retry-after": told, "retry-after-ms": told}, None)
+            for told in ("-5", "NaN", "inf", "1e400", "0x10", "٣", "")
+        ),
         ({"retry-after": "Mon, 04 May 2026 12:00:37 -0000"}, None),  # of no zone
         ({"retry-after": "in a while"}, None),
         ({"retry-after": "-3"}, None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -288,6 +289,38 @@ def test_a_broken_file_unscores_its_trial_and_no_other(tmp_path: Path) -> None:
     assert accuracy[rows[0]["key"]]["unscored"] == "not transcribed: unreadable"
     assert accuracy[rows[0]["key"]]["detail"] == {"counted": False}
     assert accuracy[rows[3]["key"]]["value"] == 1.0
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), 1e308, [1], "x", None])
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        *((0, name) for name in ("t_ns", "input_rate", "speech_end_sample", "commit_after_ms")),
+        *((-1, name) for name in ("t_ns", "samples", "rate")),
+    ],
+)
+def test_a_log_with_any_number_in_it_is_a_broken_file_at_most(
+    number: int, name: str, value: object, tmp_path: Path
+) -> None:
+    folder, (row,) = sample(tmp_path, 1)
+    events = folder.attempt_paths(row).events
+    found = [json.loads(line) for line in events.read_text().splitlines()]
+    place = next(
+        at for at in range(len(found)) if number == 0 or found[at]["kind"] == "reply_audio"
+    )
+    found[place][name] = value
+    events.write_text("".join(json.dumps(one) + "\n" for one in found))
+    with folder:
+        score_run(folder, BENCH, transcriber=Pretender(TEXTS))
+
+
+def test_a_log_that_is_nested_too_deeply_is_a_broken_file(tmp_path: Path) -> None:
+    folder, (row,) = sample(tmp_path, 1)
+    folder.attempt_paths(row).events.write_text("[" * 100_000)
+    with folder:
+        score_run(folder, BENCH, transcriber=Pretender(TEXTS))
+        found = scores(folder, "first_audible_ms")[row["key"]]
+    assert found["unscored"].startswith("broken file")
 
 
 def test_files_that_were_not_kept_leave_the_trials_own_latency(tmp_path: Path) -> None:

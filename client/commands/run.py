@@ -188,7 +188,7 @@ def _chosen(args: argparse.Namespace) -> tuple[Bench, dict[str, Any]]:
     from voxmeter.client import config, plan
     from voxmeter.endpoints.errors import UserError
 
-    if args.ray is not None and args.shard:
+    if args.ray is not None and args.shard is not None:
         raise UserError("--ray", "comes with --shard", "leave one out: a cluster shares out itself")
     bench = config.overridden(
         config.load(args.bench),
@@ -199,8 +199,8 @@ def _chosen(args: argparse.Namespace) -> tuple[Bench, dict[str, Any]]:
     )
     selection = {
         "limit": args.limit,
-        "only": plan.parse_only(args.only) if args.only else None,
-        "shard": plan.parse_shard(args.shard) if args.shard else None,
+        "only": None if args.only is None else plan.parse_only(args.only),
+        "shard": None if args.shard is None else plan.parse_shard(args.shard),
     }
     return bench, selection
 
