@@ -117,6 +117,7 @@ def test_every_file_of_the_page_is_there_and_nothing_is_kept_or_told_on() -> Non
         ("/", headers(), "the token"),
         ("/tokens/", headers(), "the token"),
         ("/toke/", headers(), "the token"),
+        ("//[", headers(), "the token"),
         ("/\N{LATIN SMALL LETTER E WITH ACUTE}/", headers(), "the token"),
         ("/token/", {}, "127.0.0.1 only"),
         ("/token/", {"host": "evil.example:80"}, "127.0.0.1 only"),
@@ -215,6 +216,7 @@ BAD: dict[str, str | bytes] = {
     "played back": '{"type": "played", "stretches": [[0, -1, 1]], "context_s": 1, "page_ms": 1}',
     "strange stretches": '{"type": "played", "stretches": [7], "context_s": 1, "page_ms": 1}',
     "devices without names": '{"type": "devices", "microphone": 1}',
+    "a pong of a huge number": '{"type": "pong", "number": 1, "page_ms": 1' + "0" * 400 + "}",
     "an underrun of a huge number": '{"type": "underrun", "samples": 1' + "0" * 400 + "}",
 }
 
