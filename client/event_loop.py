@@ -23,7 +23,17 @@ def new_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         loop = asyncio.new_event_loop()
     else:
-        loop = uvloop.new_event_loop()
+
+        class Loop(uvloop.Loop):
+            def _do_shutdown(self, done: asyncio.Future[None]) -> None:
+                """Wait for the executor, in a thread; the loop may be closed by a second Ctrl-C."""
+                try:
+                    super()._do_shutdown(done)  # type: ignore[misc]  # not in its stubs
+                except RuntimeError:
+                    if not self.is_closed():
+                        raise
+
+        loop = Loop()
     loop.set_exception_handler(_tell)
     return loop
 

@@ -37,7 +37,7 @@ def disk(path: Path) -> Iterator[None]:
         if error.errno in _FULL:
             found, cure = "no space left on the disk", "free some, then resume the run"
         elif isinstance(error, PermissionError) or error.errno == errno.EROFS:
-            found, cure = "may not be written", "choose another folder (--out) or change its rights"
+            found, cure = "may not be written", "choose another folder (-o) or change its rights"
         elif isinstance(error, _WRONG_KIND):
             found, cure = error.strerror or "not a file", "check the path"
         else:

@@ -63,6 +63,7 @@ def _row(update: TurnOver, endpoint: str) -> dict[str, Any]:
         "status": update.status,
         "latency": dict(update.latency),
         "latency_kind": "live",
+        "audit": {"latency_valid": update.latency_valid},
     }
 
 

@@ -6,6 +6,7 @@ that is there can be relied on, and what a killed attempt left behind is overwri
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -71,6 +72,20 @@ class AttemptPaths:
 def folder_name(run: str, now: datetime, suffix: str) -> str:
     """Return `<run name>-<UTC yyyymmdd-hhmmss>-<suffix>`, the run's name made safe for a disk."""
     return f"{keys.part(run)}-{now:%Y%m%d-%H%M%S}-{suffix}"
+
+
+def check_place(parent: Path) -> None:
+    """See to it that a run folder may be made under `parent`, before anybody waits or speaks.
+
+    Raises:
+        UserError: If it is no folder, or may not be written.
+    """
+    there = next(path for path in (parent, *parent.absolute().parents) if os.path.lexists(path))
+    with disk(parent):
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
 
 
 class RunFolder:

@@ -6,7 +6,6 @@ the end, among the tokens of the sound. Tokens of earlier turns are passed back 
 
 from __future__ import annotations
 
-import math
 import re
 
 from voxmeter.endpoints.codec import Json, Settings
@@ -102,6 +101,6 @@ def _system(instructions: str, *, spoken: bool) -> str:
 def _share(options: OptionTable, value: Json) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise options.wrong("top_p", "a number from 0 to 1")
-    if not math.isfinite(value) or not 0 <= value <= 1:
-        raise UserError("options.top_p", str(value), "use a number from 0 to 1")
+    if not 0 <= value <= 1:
+        raise UserError("options.top_p", str(value)[:40], "use a number from 0 to 1")
     return float(value)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
-from math import isfinite
 from typing import Literal, TypeGuard, cast
 
 Protocol = Literal["single", "pair", "binary", "json", "label"]
@@ -220,7 +220,9 @@ def _is_number(value: object, low: float, high: float) -> bool:
 
 
 def _is_finite(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max  # isfinite fails on a huge whole number
 
 
 def _labels(head: Mapping[str, object]) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -121,7 +121,7 @@ class Fields:
             return default
         if isinstance(found, bool) or not isinstance(found, int | float):
             raise UserError(self.place, f"{key} is {found!r}", "give a number")
-        if not (math.isfinite(found) and found >= 0):
+        if not 0 <= found <= sys.float_info.max:
             raise UserError(self.place, f"{key} is {found!r}", "give a number from 0 up")
         return float(found)
 

@@ -387,6 +387,11 @@ def test_a_broken_setting_of_alsa_is_named(tmp_path: Path) -> None:
     assert f"mistake in {tmp_path}/.asoundrc: `aplay -L` names the line" in told
 
 
+def test_a_configuration_of_alsa_that_is_not_there_is_named(tmp_path: Path) -> None:
+    told = refusal(tmp_path, ALSA_CONFIG_PATH=f"{tmp_path}/none.conf")
+    assert told.startswith(f"sound: ALSA_CONFIG_PATH: no such file: {tmp_path}/none.conf; unset it")
+
+
 def test_portaudio_that_is_missing_is_to_be_installed(tmp_path: Path) -> None:
     told = refusal(tmp_path, "import ctypes.util; ctypes.util.find_library = lambda name: None")
     assert told.startswith("sound: the PortAudio library is not installed; install it: apt-get")

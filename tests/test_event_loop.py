@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
+import threading
 from contextlib import closing
 
 import pytest
@@ -36,3 +38,22 @@ def test_a_fault_inside_the_loop_is_told_and_a_second_interrupt_is_not(
         loop.call_exception_handler({"message": "Fatal error on transport", "exception": error})
     assert len(caplog.records) == bool(told)
     assert told in caplog.text
+
+
+def test_a_loop_that_is_closed_while_its_threads_end_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    before = set(threading.enumerate())
+    release = threading.Event()
+    loop = new_loop()
+    loop.run_in_executor(None, release.wait)
+    ending = loop.create_task(loop.shutdown_default_executor())
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()  # as after a second Ctrl-C
+    release.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    assert told == []
+    assert not ending.done()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from voxmeter.endpoints import glm_4_voice
 from voxmeter.endpoints.codec import Text
-from voxmeter.endpoints.errors import ProtocolError
+from voxmeter.endpoints.errors import ProtocolError, UserError
 from voxmeter.endpoints.fields import Fields, clean, parse_object
+from voxmeter.endpoints.option_table import OptionTable
+from voxmeter.scoring import rubrics
 
 
 def fields(text: str) -> Fields:
@@ -58,3 +61,9 @@ def test_the_place_of_a_nested_field_is_named() -> None:
 def test_cleaning_keeps_every_whole_character() -> None:
     assert clean("a\u00e9\U0001f600") == "a\u00e9\U0001f600"
     assert clean("\ud83d\ude00 \udc00") == "\U0001f600 \ufffd"
+
+
+def test_a_whole_number_larger_than_every_float_is_no_finite_number() -> None:
+    assert not rubrics._is_number(10**400, 0, 5)
+    with pytest.raises(UserError, match=r"options\.top_p"):
+        glm_4_voice._share(OptionTable("glm-4-voice", {}, ()), 10**400)

@@ -23,7 +23,7 @@ from live_world import (
     words,
 )
 
-from voxmeter.client.live.updates import Notice, PhaseChanged, Running, Saved, Words
+from voxmeter.client.live.updates import Notice, PhaseChanged, Running, Saved, TurnOver, Words
 from voxmeter.client.runfolder import RunFolder
 from voxmeter.endpoints.errors import UserError
 
@@ -202,6 +202,9 @@ async def test_a_device_that_goes_and_comes_back_ends_no_talk_and_spoils_the_lat
     assert [one["problem"] for one in first["audit"]["troubles"]] == ["lost", "back"]
     assert second["audit"]["latency_valid"]
     assert Notice("the device says lost", serious=True) in world.shown
+    (told,) = (one.text for one in world.shown if isinstance(one, Notice) and "turn" in one.text)
+    assert told.startswith("turn 1: its latency is in no figure")
+    assert [one.latency_valid for one in world.shown if isinstance(one, TurnOver)] == [False, True]
 
 
 @pytest.mark.parametrize(("before_ms", "valid"), [(500, False), (1500, True)])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import struct
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,7 +25,7 @@ from voxmeter.client.live.sound import Sound
 from voxmeter.client.live.updates import Show
 from voxmeter.client.live.web import run
 from voxmeter.client.live.web_access import FILES, PageAccess
-from voxmeter.client.live.web_connection import MAX_FAULTS
+from voxmeter.client.live.web_connection import FAILED, MAX_FAULTS
 from voxmeter.endpoints.errors import UserError
 
 DEVICES = {
@@ -117,6 +120,7 @@ def test_every_file_of_the_page_is_there_and_nothing_is_kept_or_told_on() -> Non
         ("/", headers(), "the token"),
         ("/tokens/", headers(), "the token"),
         ("/toke/", headers(), "the token"),
+        ("//[", headers(), "the token"),
         ("/\N{LATIN SMALL LETTER E WITH ACUTE}/", headers(), "the token"),
         ("/token/", {}, "127.0.0.1 only"),
         ("/token/", {"host": "evil.example:80"}, "127.0.0.1 only"),
@@ -215,6 +219,7 @@ BAD: dict[str, str | bytes] = {
     "played back": '{"type": "played", "stretches": [[0, -1, 1]], "context_s": 1, "page_ms": 1}',
     "strange stretches": '{"type": "played", "stretches": [7], "context_s": 1, "page_ms": 1}',
     "devices without names": '{"type": "devices", "microphone": 1}',
+    "a pong of a huge number": '{"type": "pong", "number": 1, "page_ms": 1' + "0" * 400 + "}",
     "an underrun of a huge number": '{"type": "underrun", "samples": 1' + "0" * 400 + "}",
 }
 
@@ -333,6 +338,7 @@ async def test_what_a_session_cannot_do_is_told_to_the_page_and_ends_the_program
         await page.say(DEVICES)
         notice = await page.until("notice")
         assert notice["text"] == "bench.toml: no endpoint; name one"
+        assert (await page.closed())[0] == FAILED  # the page does not say that all is saved
         with pytest.raises(UserError, match="no endpoint"):
             await world.ended
 
@@ -384,3 +390,23 @@ async def test_the_browser_is_opened_where_that_is_wanted(monkeypatch: pytest.Mo
     monkeypatch.setattr("webbrowser.open", put)
     async with served(open_page=True) as world:
         assert await opened.get() == world.url
+
+
+def test_a_browser_that_stays_in_the_foreground_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text("#!/bin/sh\nexec cat >/dev/null\n")
+    browser.chmod(0o755)
+    code = """
+import asyncio
+from live_web_world import served
+async def briefly():
+    async with served(open_page=True):
+        pass
+asyncio.run(briefly())
+"""
+    paths = os.pathsep.join(sys.path)
+    environment = {**os.environ, "BROWSER": str(browser), "PYTHONPATH": paths}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=environment, stdin=subprocess.PIPE
+    ) as program:  # the browser ends with the pipe, when the block ends
+        assert program.wait(timeout=30) == 0

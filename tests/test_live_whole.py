@@ -195,6 +195,28 @@ def test_a_port_that_is_taken_is_told_before_our_own_server_is_started(
     assert "choose another --port" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("below", ["", "runs"])
+def test_a_place_that_is_no_folder_is_told_before_anybody_speaks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], below: str
+) -> None:
+    bench = tmp_path / "bench.toml"
+    bench.write_text(BENCH)
+    monkeypatch.setattr("voxmeter.client.targets.target", None)
+    assert main(["live", str(bench), "-o", str(bench / below)]) == 2
+    assert capsys.readouterr().err == f"voxmeter: {bench}: Not a directory; check the path\n"
+
+
+def test_a_folder_that_may_not_be_written_is_told_before_anybody_speaks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bench.toml").write_text(BENCH)
+    monkeypatch.setattr("voxmeter.client.targets.target", None)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    assert main(["live", str(tmp_path / "bench.toml"), "-o", str(tmp_path / "runs")]) == 2
+    said = f"voxmeter: {tmp_path}: may not be written; choose another folder (-o)"
+    assert capsys.readouterr().err.startswith(said)
+
+
 def test_a_broker_whose_password_is_not_set_is_told_before_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

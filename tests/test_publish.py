@@ -292,6 +292,7 @@ def test_a_live_session_publishes_its_turns_marks_status_and_figures() -> None:
         updates.Mark(1, "first_audible", 300.0),
         updates.TurnOver(1, "ok", turn, "noisy"),
         updates.TurnOver(2, "interrupted", {"first_audible_ms": None}),
+        updates.TurnOver(3, "ok", {"first_audible_ms": 9000.0}, latency_valid=False),
         updates.PhaseChanged("no-device", "unplugged"),
         updates.PhaseChanged("listening"),
         updates.Saved(Path("runs/live-1"), 2, {"first_audible_ms": (1, 300.0, 300.0)}),
@@ -306,8 +307,13 @@ def test_a_live_session_publishes_its_turns_marks_status_and_figures() -> None:
     assert first[-1]["marks"] == turn
     assert first[-1]["condition"] == "noisy"
     last = sender.at("/endpoint/bot/stats")[-1]
-    assert (last["n"], last["first_audible_ms"]["p50"]) == (2, 300)
-    assert (last["ok"], last["errors"], last["status"]) == (1, 0, {"interrupted": 1})
+    assert (last["n"], last["first_audible_ms"]["n"], last["first_audible_ms"]["p90"]) == (
+        3,
+        1,
+        300,
+    )
+    assert (last["ok"], last["errors"], last["status"]) == (2, 0, {"interrupted": 1})
+    assert sender.at("/item/turn-3/event")[-1]["latency_valid"] is False
     (summary,) = sender.at("/summary")
     assert summary["cells"][0]["metrics"]["first_audible_ms"]["p50"] == {"value": 300.0}
     assert not any("Ann" in post.payload for post in sender.posts)

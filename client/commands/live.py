@@ -187,12 +187,14 @@ def _setup(args: argparse.Namespace, stack: ExitStack) -> tuple[Setup, Publishin
     from voxmeter.client.live.playback import JITTER_BUFFER_MS
     from voxmeter.client.live.publishing import Publishing
     from voxmeter.client.live.talk import Setup
+    from voxmeter.client.runfolder import check_place
     from voxmeter.client.targets import target
 
     bench = config.overridden(config.load(args.bench), out=args.save)
     endpoint = _chosen(bench, args.endpoint)
     secrets = redactor(bench)
     publishing = Publishing(bench, secrets)
+    check_place(Path(bench.run.out))
     _check_here(args)
     questions = _questions(bench, args.limit, stack) if args.auto else []
     if bench.packaged:

@@ -35,6 +35,7 @@ def load() -> ModuleType:
         MissingExtraError: If sounddevice is not installed.
         UserError: If PortAudio is not, or does not start.
     """
+    _see_to_alsa()
     try:
         import sounddevice
     except ImportError as error:
@@ -47,6 +48,15 @@ def load() -> ModuleType:
         raise _does_not_start(error) from error
     loaded: ModuleType = sounddevice
     return loaded
+
+
+def _see_to_alsa() -> None:
+    """Refuse a setting with which ALSA has no configuration: PortAudio would abort the program."""
+    named = os.environ.get("ALSA_CONFIG_PATH")
+    if named and not any(Path(path).is_file() for path in named.split(":")):
+        raise UserError(
+            PLACE, f"ALSA_CONFIG_PATH: no such file: {named}", "unset it, or correct it"
+        )
 
 
 def look_again() -> ModuleType:

@@ -95,7 +95,8 @@ class ScreenState:
                 self._notice(update)
             case Saved(folder, turns, figures):
                 self.running = Running(figures)
-                self._notice(Notice(f"saved {turns} turns, read again from the log: {folder}"))
+                what = "1 turn" if turns == 1 else f"{turns} turns"
+                self._notice(Notice(f"saved {what}, read again from the log: {folder}"))
 
     def _begin(self, turn: int) -> None:
         if turn != self.turn:

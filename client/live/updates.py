@@ -69,12 +69,14 @@ class TurnOver:
         status: `ok`, `no_reply`, `interrupted` or a status of the contract.
         latency: By name of the contract, ms; None where there is none.
         condition: Name of the condition it was spoken in.
+        latency_valid: Whether its latency counts: neither this machine nor its sound was late.
     """
 
     turn: int
     status: str
     latency: Mapping[str, float | None]
     condition: str = "clean"
+    latency_valid: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ import asyncio
 import logging
 import os
 import socket
+import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
@@ -55,8 +56,21 @@ async def run(
     async with _serving(tabs, clock, port) as url:
         announce(url)
         if open_page:
-            await asyncio.to_thread(webbrowser.open, url)
+            _show_in_browser(url)
         await tabs.done
+
+
+def _show_in_browser(url: str) -> None:
+    """Open an address in this machine's browser, which may stay in the foreground while it runs.
+
+    So a thread waits for it that nobody waits for: Ctrl-C ends the program at once.
+    """
+
+    def show() -> None:
+        with suppress(webbrowser.Error, OSError):  # the address is printed anyway
+            webbrowser.open(url)
+
+    threading.Thread(target=show, name="browser", daemon=True).start()
 
 
 def check_port(port: int) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib import resources
-from urllib.parse import urlsplit
 
 FILES = {
     "": ("page.html", "text/html; charset=utf-8"),
@@ -74,7 +73,7 @@ class PageAccess:
             return self._refused("this server answers to 127.0.0.1 only")
         if origin is not None and origin != f"http://{host}":
             return self._refused("asked by a page of another origin")
-        shown, _, name = urlsplit(path).path.removeprefix("/").partition("/")
+        shown, _, name = path.partition("?")[0].removeprefix("/").partition("/")
         if shown == "favicon.ico":
             return self._sent(HTTPStatus.NO_CONTENT, b"", _PLAIN)
         if not hmac.compare_digest(shown.encode("utf-8", "replace"), self.token.encode()):

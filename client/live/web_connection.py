@@ -38,7 +38,7 @@ _PER_SECOND = 250  # frames come 50 times a second, reports and answers less oft
 _BURST = 500  # a page that was asleep sends what it held all at once
 _PONG_LIMIT_S = 2.0
 _NS = 1_000_000_000
-ENDED, REPLACED, POLICY = 4000, 4001, 1008
+ENDED, REPLACED, FAILED, POLICY = 4000, 4001, 4002, 1008
 """Codes that the websocket is closed with; the page has a sentence for each."""
 
 
@@ -140,6 +140,7 @@ class PageConnection:
             await self._talk.run()
         except UserError as error:
             self.error = error
+            self._close = (FAILED, "the session could not go on")
             self._outbox.say({"type": "notice", "text": str(error), "serious": True})
         finally:
             self._sound.end()

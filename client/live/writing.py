@@ -11,6 +11,8 @@ from voxmeter.client.live.saving import Finished, Keeping, Row
 from voxmeter.client.live.turn import LIVE, Question, Turn
 from voxmeter.client.live.updates import Notice, Running, Show, TurnOver
 
+_NOT_COUNTED = "its latency is in no figure, as this machine or its sound was late"
+
 
 class Writing:
     """What is being written to the folder of a talk.
@@ -72,8 +74,11 @@ class Writing:
         made.fields.update(self._keeping.key(turn.question, turn.condition))
         row = await self._keeping.keep(made)
         self.answered = self.answered or row["status"] == "ok"
-        self._show(TurnOver(turn.number, _status(turn, row), row["latency"], turn.condition))
+        valid = bool(row["audit"].get("latency_valid", True))
+        self._show(TurnOver(turn.number, _status(turn, row), row["latency"], turn.condition, valid))
         self._show(Running(self._keeping.figures()))
+        if not valid:
+            self._show(Notice(f"turn {turn.number}: {_NOT_COUNTED}"))
         if row["fault"]:
             self._show(Notice(str(row["fault"])))
 

@@ -79,8 +79,8 @@ function gone(code, reason) {
   phase("ended");
   const [title, text] = GONE[code] ?? GONE_OTHERWISE;
   const said = code === 1008 ? reason : running && !GONE[code] ? `${text} What was said until now is saved by the program.` : text;
-  const button = { 4000: "Start again", 4001: "Take over again", 1013: null }[code];
-  gate([title, said], button === undefined ? "Connect again" : button, connect, !(code in GONE));
+  const button = { 4000: "Start again", 4001: "Take over again", 4002: null, 1013: null }[code];
+  gate([title, said], button === undefined ? "Connect again" : button, connect, code === 4002 || !(code in GONE));
 }
 
 async function openAudio() {

@@ -12,6 +12,7 @@ export const OTHER_FAULT = ["The microphone cannot be opened", "The browser says
 export const GONE = {
   4000: ["The session is over", "What was said is saved. Start again for another one."],
   4001: ["Another tab has taken over", "What was said here is saved. This tab can take over again."],
+  4002: ["The session could not go on", "The last line below says why, and the program has ended. What it could save is saved."],
   1001: ["The program has ended", "What was said is saved. Start `voxmeter live --web` again, and open the address that it prints."],
   1008: ["The program sent this page away", ""],
   1013: ["Too many tabs are open", "Close some of them, and load this page again."],
