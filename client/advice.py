@@ -197,7 +197,9 @@ def _of_latency(cell: Json) -> Iterator[Advice]:
             "late-frames",
             f"{place}: this machine sent or listened too late in "
             f"{_some(audible['invalid'], 'trial', 'trials')}, whose latency is left out",
-            "lower concurrency, or stop what else runs here; voxmeter calibrate shows the limit",
+            "stop what else runs here; audit.troubles of each turn says what its sound did"
+            if cell["latency_kind"] == "live"
+            else "lower concurrency, or stop what else runs here; voxmeter calibrate shows limits",
         )
     if 0 < audible["n"] < 20 and "control" not in cell:
         yield Advice(

@@ -158,6 +158,15 @@ def test_latency_that_our_own_lateness_spoiled_is_left_out_and_its_answer_is_not
     assert "late-frames" in codes(summary)
 
 
+@pytest.mark.parametrize(("kind", "cure"), [("commit", "lower concurrency"), ("live", "troubles")])
+def test_the_cure_of_lateness_is_one_that_there_is(tmp_path: Path, kind: str, cure: str) -> None:
+    rows = [trial("q0", first_audible_ms=900.0, latency_valid=False, latency_kind=kind)]
+    with build(tmp_path, [item("q0")], rows) as folder:
+        summary = summarise(folder)
+    (found,) = [one for one in summary["warnings"] if one["code"] == "late-frames"]
+    assert cure in found["cure"]
+
+
 def test_the_last_attempt_counts_and_gives_no_second_chance(tmp_path: Path) -> None:
     rows = [
         trial("q0", "disconnected", attempt=1),
