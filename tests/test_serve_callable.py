@@ -175,7 +175,7 @@ HALF = array("h", [0, 16_384]).tobytes()
         bytearray(HALF),
         memoryview(HALF),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_sound_comes_in_many_forms(value: Any) -> None:
     assert answer(value) == [Samples(HALF, RATE)]
