@@ -98,6 +98,7 @@ class _Work:
         self._lost: dict[str, int] = {}
         self._warmed: dict[str, int] = {}
         self._shown: set[str] = set()
+        self._workers: list[_Worker] = []  # all of them, also while one of them is heard
         self._asked: dict[Any, _Worker] = {}  # what each worker is asked to return
         self._idle: list[_Worker] = []
         self._losses: dict[str, int] = {}
@@ -119,10 +120,11 @@ class _Work:
 
     def end(self) -> None:
         """End all workers; those in the middle of a share remove its files first."""
-        busy = [worker for worker in self._asked.values() if worker.share is not None]
+        busy = [worker for worker in self._workers if worker.share is not None]
         ray_cluster.awaited((one.handle.remove_files.remote() for one in busy), _REMOVED_S)
-        for worker in (*self._asked.values(), *self._idle):
+        for worker in self._workers:
             ray_cluster.ended(worker.handle)
+        self._workers.clear()
         self._asked.clear()
         self._idle.clear()
 
@@ -180,7 +182,9 @@ class _Work:
         setup = Setup(config.resolved(bench), bench.source, node.number, node.of)
         handle = ray_cluster.actor(node, StreamWorker, setup, mark=node.marked, threads=3)
         names = tuple(name for name, count in self._counts.items() if count)
-        self._asked[handle.about.remote(names, self._sample())] = _Worker(node, handle)
+        worker = _Worker(node, handle)
+        self._workers.append(worker)
+        self._asked[handle.about.remote(names, self._sample())] = worker
 
     def _sample(self) -> tuple[Path, ...]:
         """Return some recordings that are on this machine; the workers must have them too."""
@@ -199,7 +203,6 @@ class _Work:
             try:
                 told = ray.get(reference)
             except ray.exceptions.RayTaskError as error:
-                self._asked[reference] = worker  # to be ended
                 raise ray_cluster.cause(error) from None
             except ray.exceptions.RayError as error:
                 self._lose(worker, error)
@@ -318,6 +321,7 @@ class _Work:
 
     def _lose(self, worker: _Worker, error: Exception) -> None:
         """Put the trials of a dead worker into a share again, and start another in its place."""
+        self._workers = [one for one in self._workers if one is not worker]
         began = {key: n for key, n in worker.under_way.items() if key in worker.left}
         for key, attempt in began.items():
             self._lost[key] = self._lost.get(key, 0) + 1

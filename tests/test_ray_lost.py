@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from merge_world import write_bench
+from needs import needs_extra
 
 from voxmeter.client import affinity, config, leftovers, plan, ray_cluster, ray_stream
 from voxmeter.client.bench_suites import load_suites
@@ -118,6 +119,31 @@ def test_a_node_whose_workers_bring_warm_up_turns_alone_is_left(run: Run) -> Non
     assert run.started == 2
     with pytest.raises(UserError, match="3 workers of node host died"):
         run.lose(Share("e", (counted,)), brought=0)
+
+
+def test_a_worker_that_is_being_heard_when_a_run_is_interrupted_is_ended_as_the_others(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = needs_extra("ray", "ray")
+    done: list[str] = []
+    handle: Any = SimpleNamespace(
+        remove_files=SimpleNamespace(remote=lambda: done.append("files removed"))
+    )
+    worker = replace(run.worker(Share("e", (trial("q"),))), handle=handle)
+    run.work._workers.append(worker)
+    run.work._asked["answer"] = worker
+    monkeypatch.setattr(ray, "wait", lambda asked, **_: (asked, []))
+    monkeypatch.setattr(ray, "get", interrupt)
+    monkeypatch.setattr(ray_cluster, "awaited", lambda references, _: list(references))
+    monkeypatch.setattr(ray_cluster, "ended", lambda _: done.append("ended"))
+    with pytest.raises(KeyboardInterrupt):
+        run.work._wait()
+    run.work.end()
+    assert done == ["files removed", "ended"]
+
+
+def interrupt(_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_only_what_was_begun_counts_as_lost(run: Run) -> None:
