@@ -156,7 +156,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         "test_marks::test_endpointing_is_the_servers_delay_after_our_own_end_of_speech",
         "test_marks::test_t0_is_the_moment_the_last_voiced_sample_left",
     ),
-    "LM-11": ("test_config::test_what_a_bench_may_not_say_is_one_line",),
+    "LM-11": ("test_config_refused::test_what_a_bench_may_not_say_is_one_line",),
     "LM-13": (
         "test_summary::test_warm_up_turns_are_in_no_figure_but_cold",
         "test_streaming::test_warm_up_turns_come_first_and_alone",
@@ -231,7 +231,7 @@ COVERED: dict[str, tuple[str, ...]] = {
         "test_judge_messages::test_no_reply_changes_the_structure_of_a_prompt",
         "test_judge_stage::test_a_planted_score_fence_or_order_earns_nothing",
     ),
-    "CF-01": ("test_config::test_what_a_bench_may_not_say_is_one_line",),
+    "CF-01": ("test_config_refused::test_what_a_bench_may_not_say_is_one_line",),
 }
 """Report -> what covers it: `module::function`."""
 
